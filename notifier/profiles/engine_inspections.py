@@ -316,7 +316,7 @@ def topic_inspection(stream: str, status: kafka.TopicStatus) -> Inspection:
     )
 
 
-def inspect_redis(name: str, server: redis.RedisServer, *, holds_tasks: bool) -> Iterator[Inspection]:
+def inspect_redis(name: str, server: redis.RedisServerStatus, *, holds_tasks: bool) -> Iterator[Inspection]:
     is_too_old = _version_numbers(server.version) < MIN_REDIS_VERSION
     yield Inspection(
         name=f"{name} version",

@@ -1,12 +1,12 @@
 -- core.db: users, preferences, bursts, the delivery ledger, push and operations; everything but inbox rows, audience
--- snapshots and the log.
+-- snapshots and the event log.
 --
 -- Conventions, in every table:
 -- - Times are milliseconds since 1970, unless a comment says hours.
 -- - A subject is written `mention:nova`. A burst is (subject, seq).
 -- - `member` is the dense number of a user. A block is 1,024 members, a shard is 131,072 members (128 blocks).
 -- - BLOB columns hold values packed by notifier.codec, except for bitmaps, counts, hashes and bodies.
--- - `fencing_token` is that of the writer: a row with a higher or equal token wins. Imported rows have 0.
+-- - `fencing_token` is the writer's: a row with a higher or equal token wins. Imported rows have 0.
 -- - `sequence` is the number that the sending service gave the change: the highest wins. Imported rows have 0.
 
 -- Users and their member numbers -------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ CREATE TABLE members (
     user   TEXT    NOT NULL
 );
 
--- The next free number of each name. A number that was given is never given again.
+-- The next free number of each name.
 CREATE TABLE counters (
     name        TEXT    NOT NULL PRIMARY KEY,
     next_number INTEGER NOT NULL
@@ -49,8 +49,8 @@ CREATE TABLE counters (
 
 INSERT INTO counters (name, next_number) VALUES ('members', 0);
 
--- Account flags of the platform (verified, vip, deleted), one row per flag and member. Rows of a flag and shard are
--- neighbors, because the bitmap of the VIPs is made from them.
+-- Account flags of the platform (verified, vip, deleted), one row per flag and member. The key keeps the rows
+-- of a flag and shard together, because a bitmap is made from them.
 CREATE TABLE account_flags (
     flag     TEXT    NOT NULL,
     shard    INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE account_flags (
 -- Audiences ----------------------------------------------------------------------------------------------------------
 
 -- Bitmaps of members, one per shard and kind. The owner is a subject, or '' for sets that concern every subject.
--- The sets of one owner in one shard are neighbors, because an audience snapshot reads them.
+-- The key keeps the sets of an owner and shard together, because an audience snapshot reads them.
 CREATE TABLE member_sets (
     owner         TEXT    NOT NULL,
     shard         INTEGER NOT NULL,
@@ -91,7 +91,7 @@ CREATE TABLE active_set_entries (
     PRIMARY KEY (kind, shard, last_hour)
 ) WITHOUT ROWID;
 
--- What users follow, want, block and have seen -------------------------------------------------------------------------
+-- What users follow, prefer, block and have seen ----------------------------------------------------------------------
 
 -- Follows. Slots 0 to 1023 are the members of the block, each with a row of its own and no bitmap. Slot 1024 is a
 -- follow by all members of the bitmap; a member's own row overrides it.
@@ -124,9 +124,7 @@ CREATE TABLE subject_preferences (
 
 CREATE INDEX subject_preferences_by_shard ON subject_preferences (subject, block / 128);
 
--- Account preferences, one row for each field that the member has set: volume, the time from which silenced bursts are
--- shown again, alerts, quiet hours, time zone, digest hour, mentions. The latest change of a field wins. The rows of a
--- shard are neighbors.
+-- Account preferences, one row for each field that the member has set. The latest change of a field wins.
 CREATE TABLE account_preferences (
     member INTEGER NOT NULL,
     field  TEXT    NOT NULL,
@@ -159,7 +157,7 @@ CREATE TABLE marks (
     PRIMARY KEY (member, subject, seq)
 ) WITHOUT ROWID;
 
--- Finds the members of a shard who need no alert of a burst any more; so do the next two indexes.
+-- Finds the members of a shard who need no alert of a burst any more. So do seen_by_shard and also_seen_by_burst.
 CREATE INDEX marks_by_burst ON marks (subject, seq, member);
 
 -- When each member last saw the inbox.
@@ -182,7 +180,8 @@ CREATE INDEX also_seen_by_burst ON also_seen (subject, seq, member);
 
 -- Bursts and mentions --------------------------------------------------------------------------------------------------
 
--- Sequence heads, changed only by compare-and-set on the version. `published` is 0 while the head's outbox holds work.
+-- Sequence heads, changed only by compare-and-set on the version. `published` is 0 while the head's outbox has
+-- unpublished changes.
 CREATE TABLE sequence_heads (
     subject   TEXT    NOT NULL PRIMARY KEY,
     version   INTEGER NOT NULL,
@@ -191,7 +190,7 @@ CREATE TABLE sequence_heads (
     blob      BLOB    NOT NULL
 ) WITHOUT ROWID;
 
--- Finds heads whose outbox holds work, such as those of crashed coordinators.
+-- Finds heads with unpublished changes, such as those that a crashed coordinator left.
 CREATE INDEX sequence_heads_unpublished ON sequence_heads (subject) WHERE published = 0;
 
 -- Bursts. `restricted_to` is the protected account whose followers may see the burst, '' for a public burst. It is a
@@ -206,7 +205,7 @@ CREATE TABLE bursts (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Pages read this index from its end. SQLite adds the primary key to it, and so the seq.
+-- Pages read this index backwards. SQLite appends the seq, because it is in the primary key.
 CREATE INDEX bursts_by_subject ON bursts (subject, opened_at);
 CREATE INDEX bursts_by_opening ON bursts (opened_at);
 
@@ -296,7 +295,7 @@ CREATE TABLE plans (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Bursts with unfinished work that are not deferred. The dispatcher reads them each second.
+-- Bursts with unfinished work that are not deferred.
 CREATE TABLE open_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -306,8 +305,7 @@ CREATE TABLE open_bursts (
 
 CREATE INDEX open_bursts_by_opening ON open_bursts (opened_at);
 
--- Deferred bursts, which have nothing to do before `until`. A burst with work left is here or in open_bursts. The
--- dispatcher reads only the due rows of this table.
+-- Deferred bursts, which have nothing to do before `until`. A burst with unfinished work is here or in open_bursts.
 CREATE TABLE deferred_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -319,7 +317,7 @@ CREATE TABLE deferred_bursts (
 CREATE INDEX deferred_bursts_by_wake_up ON deferred_bursts (until);
 
 -- Facts about slices, each written once. `slice` is written `mention:nova#12/rows/p1/0-63`. In the fact that ends a
--- slice of rows, `phones` is how many of its users may be alerted; it is NULL where they were not counted.
+-- slice of rows, `phones` is the number of members to alert, or NULL if they were not counted.
 CREATE TABLE slices (
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL,
@@ -334,7 +332,7 @@ CREATE TABLE slices (
     PRIMARY KEY (subject, seq, slice, fact, number)
 ) WITHOUT ROWID;
 
--- Leases of workers on slices. `reached` is how far the last owner got.
+-- Leases of workers on slices. Shards below `reached` are done: the next attempt resumes there.
 CREATE TABLE claims (
     subject    TEXT    NOT NULL,
     seq        INTEGER NOT NULL,
@@ -359,7 +357,6 @@ CREATE TABLE devices (
     registration BLOB
 );
 
--- Finds the devices of a block, which are neighbors for each platform.
 CREATE INDEX devices_by_platform ON devices (platform, member) WHERE registration IS NOT NULL;
 CREATE INDEX devices_by_time ON devices (at);
 

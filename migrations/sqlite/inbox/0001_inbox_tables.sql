@@ -1,10 +1,9 @@
 -- inbox-NN.db: inbox rows and audience snapshots of the shards with shard % 8 = NN. Times are milliseconds
--- since 1970. A shard's snapshot and its rows share a file, because the file's write-ahead log keeps their order: even
--- after a power cut, each row still has the snapshot from which it was written.
+-- since 1970. A shard's snapshot and its rows share a file: a power cut that undoes a snapshot also undoes the rows
+-- that were written from it.
 
 -- Inbox rows. A row is for all members of a range of 4,096 whom a tier of a burst reaches. `members` is a bitmap of 512
 -- bytes (lowest member in the lowest bit), or a shorter list of offsets in the range, two bytes each, low byte first.
--- A page reads the rows of the subjects that the viewer follows, newest first.
 CREATE TABLE inbox (
     member_range INTEGER NOT NULL,
     inbox_window INTEGER NOT NULL,
@@ -17,7 +16,7 @@ CREATE TABLE inbox (
 ) WITHOUT ROWID;
 
 -- Audience snapshots, one for each shard of a burst. `facts` (counts) stands before `blob` (bitmaps), so that SQLite
--- can read it without the bitmaps.
+-- can read the facts without the bitmaps.
 CREATE TABLE audience_snapshots (
     subject  TEXT    NOT NULL,
     seq      INTEGER NOT NULL,

@@ -11,7 +11,7 @@ CREATE TABLE records (
     PRIMARY KEY (partition, offset)
 ) WITHOUT ROWID;
 
--- The next offset of each partition. It outlives the records, so that no offset is used again after their deletion.
+-- The next offset of each partition. The row outlives the records, so that no offset is used again.
 CREATE TABLE next_offsets (
     partition   TEXT    NOT NULL PRIMARY KEY,
     next_offset INTEGER NOT NULL

@@ -4,7 +4,7 @@ All data is disposable: the server may be emptied at any moment.
 """
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
-from notifier.adapters.redis.connect import RedisServer, await_answer, connect, connect_async, server_status
+from notifier.adapters.redis.connect import RedisServerStatus, await_answer, connect, connect_async, server_status
 from notifier.adapters.redis.live_bus import RedisLiveBus, RedisLiveReader
 from notifier.adapters.redis.pull_index_reader import RedisPullReader
 from notifier.adapters.redis.pull_index_writer import RedisPullIndex
@@ -36,7 +36,7 @@ __all__ = [
     "RedisPullIndex",
     "RedisPullReader",
     "RedisRecentEvents",
-    "RedisServer",
+    "RedisServerStatus",
     "RedisTokenBuckets",
     "RedisViewerVersionReader",
     "RedisViewerVersionWriter",

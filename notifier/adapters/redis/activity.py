@@ -1,4 +1,4 @@
-"""User activity in Redis: bitmaps per hour whose bits are set, never cleared."""
+"""User activity in Redis: bitmaps of the members who were active in an hour."""
 
 import struct
 from collections import defaultdict
@@ -14,10 +14,7 @@ from notifier.domain.ids import Member
 from notifier.ports.audience import ACTIVITY_KEPT_FOR
 
 SHARDS_PER_KEY = 16
-"""Number of adjacent shards that share one key.
-
-The activity of a few seconds spans all shards, and each key of a call costs the client ten microseconds.
-"""
+"""Adjacent shards share a key, because each key of a call costs the client ten microseconds."""
 
 _MEMBERS_PER_KEY = SHARDS_PER_KEY * SHARD_MEMBERS
 
@@ -84,7 +81,7 @@ def _touch_calls(members: Collection[Member], hour: int) -> Iterator[ScriptCall]
 
 
 def _unpack_bitmap(packed: bytes) -> Bits:
-    """Unpack the bitmap of one shard. Bytes behind the end of the stored value are missing."""
+    """Unpack the bitmap of one shard. `packed` lacks bytes behind the end of the stored value."""
     return from_bytes(packed.ljust(SHARD_BYTES, b"\0"))
 
 

@@ -1,10 +1,8 @@
 """Redis cluster clients that never resend a command.
 
-All keys of a command are in one slot, and the command goes to the node that holds the slot. The cluster client of
-redis-py resends commands that got no answer, one by one for a pipeline. A resent command could take a token of a rate
-limit twice, and a hung node would cost seconds. Here nothing is sent twice. A call that reaches the wrong node or gets
-no answer fails, and the next call reads the slot map again. While a slot migrates, calls to its keys may fail. All
-callers tolerate failed calls.
+The cluster client of redis-py resends commands that got no answer. A resent command could take a token of a rate limit
+twice, and a hung node would cost seconds. Here a call that reaches the wrong node or gets no answer fails, and the next
+call reads the slot map again.
 """
 
 import asyncio
@@ -35,10 +33,10 @@ SLOT_COUNT = 16384
 SCRIPT_COMMANDS = {"eval", "evalsha"}
 
 KEYLESS_COMMAND_SLOTS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
-"""Slot used for commands without a key.
+"""Slot that decides the node of a command without a key.
 
-Publishers and subscribers use the node of slot 0: messages published on two nodes would lose the publisher's order.
-A cluster forwards each message to all nodes. Therefore a subscriber still receives messages after slot 0 has moved.
+Messages that were published on two nodes would lose their order. A cluster forwards each message to all nodes, so
+subscribers still receive messages after slot 0 has moved.
 """
 
 QueuedCommand = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -48,7 +46,7 @@ QueuedCommand = tuple[str, tuple[Any, ...], dict[str, Any]]
 def slot_of(command: str, args: Sequence[Any]) -> int:
     if command in KEYLESS_COMMAND_SLOTS:
         return KEYLESS_COMMAND_SLOTS[command]
-    # EVALSHA digest n key …, EVAL script n key …; all other commands begin with a key. All keys are in one slot.
+    # EVALSHA digest n key …, EVAL script n key …; all other commands begin with a key. A command has keys of one slot.
     key = args[2] if command in SCRIPT_COMMANDS else args[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
@@ -59,9 +57,9 @@ class SlotMap:
     def __init__(self, slot_ranges: Sequence[Any], asked_host: Host) -> None:
         """Create the map from the answer of `asked_host` to CLUSTER SLOTS."""
         self._holders: list[Host | None] = [None] * SLOT_COUNT
-        for first_slot, last_slot, (host, port, *_), *_ in slot_ranges:
+        for first_slot, last_slot, (host_name, port, *_), *_ in slot_ranges:
             # An empty host name means the node that was asked.
-            holder = (host.decode() if host else asked_host[0], int(port))
+            holder = (host_name.decode() if host_name else asked_host[0], int(port))
             self._holders[first_slot : last_slot + 1] = [holder] * (last_slot + 1 - first_slot)
 
     def holder(self, slot: int) -> Host:
@@ -79,7 +77,7 @@ class SlotMap:
 
 
 class _CommandBuffer:
-    """Buffer of commands, in the order in which they were queued."""
+    """Queued commands, in order."""
 
     def __init__(self) -> None:
         self.commands: list[QueuedCommand] = []
@@ -89,7 +87,7 @@ class _CommandBuffer:
 
 
 class _SlotMapCache:
-    """Base of the cluster clients. It keeps the slot map until a call fails."""
+    """Base of the cluster clients. A failed call clears the cached slot map."""
 
     def __init__(self, address: MultiHostAddress) -> None:
         self.address = address
@@ -229,7 +227,7 @@ class AsyncClusterPipeline(_CommandBuffer):
 
 
 class AsyncClusterClient(_SlotMapCache):
-    """Asynchronous cluster client. Each node has its own blocking connection pool."""
+    """Asynchronous cluster client with a connection pool for each node."""
 
     def __init__(self, address: MultiHostAddress) -> None:
         super().__init__(address)

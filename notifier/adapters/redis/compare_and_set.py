@@ -1,8 +1,7 @@
 """Compare-and-set updates of Redis hash fields (cells).
 
-The update rules stay in Python, where they are tested; a Lua script would have to repeat each rule. An update reads a
-cell and applies the rule, and a script writes the new value if the cell is unchanged. If the cell has changed, the
-update starts again with the current value.
+The update rules stay in Python. A script writes the new value if the cell is unchanged since it was read; otherwise
+the rule is applied to the current value.
 """
 
 from collections import defaultdict
@@ -16,7 +15,7 @@ from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCal
 from notifier.domain.errors import CacheUnavailable
 
 MAX_ATTEMPTS = 64
-"""Maximum number of attempts to set a cell. Each round of conflicts has a winner, so 64 writers can be concurrent."""
+"""In each conflict one writer succeeds, so this is enough for 64 concurrent changes of a cell."""
 
 T = TypeVar("T")
 
@@ -29,26 +28,23 @@ class HashCell(NamedTuple):
 
 
 UpdateRule = Callable[[HashCell, bytes], tuple[bytes | None, T]]
-"""Update rule. It receives a cell and its current value (empty if absent).
-
-It returns the new value (None leaves the cell unchanged) and a result for the caller.
-"""
+"""Receives a cell and its value (empty if absent). Returns the new value (None: unchanged) and a result."""
 
 
 class CasHashes:
     """Hashes whose fields change by compare-and-set. Thread-safe."""
 
     def __init__(self, client: RedisClient, ttl: timedelta) -> None:
-        """Use `client`; each hash expires `ttl` after its last change."""
+        """Each hash expires `ttl` after its last change."""
         self._client = client
         self._ttl_ms = ttl // timedelta(milliseconds=1)
         self._set_script = LuaScript.load("compare_and_set")
 
     def change(self, cells: Collection[HashCell], rule: UpdateRule[T]) -> Mapping[HashCell, T]:
-        """Apply the rule to each cell independently, and return its results.
+        """Apply the rule to each cell, and return the results.
 
-        This takes two round trips (one if the rule changes no cell), and two more after each conflict with a concurrent
-        change. A cell with garbage counts as empty, and a new value replaces the garbage. Raises CacheUnavailable.
+        After a conflict with a concurrent change, the rule is applied again. A cell with garbage counts as empty.
+        Raises CacheUnavailable.
         """
         results, remaining = dict[HashCell, T](), cells
         for _ in range(MAX_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Connect to Redis at the configured address: one server, sentinels or a cluster."""
+"""Connects to Redis at the configured address: one server, sentinels or a cluster."""
 
 import time
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ PING_INTERVAL = 0.1
 
 
 class _SentinelConnectionPool(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnectionPool):
-    """Blocking pool of connections to the current primary. It also closes the connections to the sentinels."""
+    """Pool of connections to the current primary. `disconnect` also closes the connections to the sentinels."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
         await super().disconnect(inuse_connections)
@@ -68,10 +68,9 @@ def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
 
 
 def await_answer(url: str, timeout: float) -> None:
-    """Ping the server until it answers; give up after `timeout` seconds, but send at least one ping.
+    """Ping the server until it answers. Raises CacheUnavailable after `timeout` seconds, and BadSetting.
 
-    Raises CacheUnavailable with the last cause, or BadSetting. A server that is still loading its data, or that refuses
-    the password, counts as one that does not answer.
+    An error is no answer, for example while the server loads its data.
     """
     deadline, client = monotonic() + timeout, connect(url)
     try:
@@ -131,7 +130,7 @@ def _valid_url() -> Iterator[None]:
 def _primary_client(address: MultiHostAddress) -> RedisClient:
     """Return a client of the primary that the sentinels name.
 
-    Each new connection asks a sentinel for the primary. So the first connection after a failover is to the new primary.
+    Each new connection asks a sentinel for the primary.
     """
     options = timeout_options() | address.options
     sentinel = redis.sentinel.Sentinel(address.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # the library has no types here
@@ -151,11 +150,8 @@ def _primary_client_async(address: MultiHostAddress) -> AsyncClient:
     return client
 
 
-# Read-only inspection of a server, for health checks.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RedisServer:
+class RedisServerStatus:
     name: str
     """`redis` or `valkey`."""
     version: str
@@ -165,8 +161,8 @@ class RedisServer:
     """Seconds that the server's clock is ahead (negative: behind); 0 if the round trip explains the difference."""
 
 
-def server_status(url: str) -> RedisServer:
-    """Return the name, version, eviction policy and clock of the server. Raises CacheUnavailable and BadSetting."""
+def server_status(url: str) -> RedisServerStatus:
+    """Ask the server for its status. Raises CacheUnavailable or BadSetting."""
     client = connect(url)
     try:
         with client.guarded():
@@ -177,7 +173,7 @@ def server_status(url: str) -> RedisServer:
     finally:
         client.close()
     server_time = seconds + microseconds / 1_000_000
-    return RedisServer(
+    return RedisServerStatus(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
         eviction_policy=str(info.get("maxmemory_policy", "")),

@@ -72,7 +72,7 @@ def kind_of(key: str) -> KeyKind:
     return KeyKind(key.partition(":")[0].partition(".")[0])
 
 
-# Garbage metric. Garbage is a value that this project did not write: another program uses this Redis, or damages it.
+# Garbage metric. Garbage is a value that this project did not write, for example one of another program.
 
 
 class GarbageCount:
@@ -85,10 +85,9 @@ class GarbageCount:
             self._counter.labels(kind).inc(count)
 
 
-# Checksum that distinguishes the values of this project from garbage.
+# Checksum in front of most values, to detect garbage.
 #
-# It stands in front of the value. It covers the key and the field too, so a value copied to another key or field also
-# counts as garbage.
+# The checksum also covers the key and the field: a value that was copied to another key or field is garbage.
 # `lua/checksum.lua` computes the same checksum.
 
 CHECKSUM_LENGTH = 8
@@ -114,7 +113,7 @@ def unwrap(key: str, stored: bytes, field: str = "") -> bytes | None:
 def unwrap_fields(
     key: str, stored: Mapping[str, bytes | None]
 ) -> tuple[Mapping[str, bytes | None], Mapping[str, bytes]]:
-    """Return the values of a hash by field (None if absent), and the garbage by field."""
+    """Return the values of a hash by field (None if absent or garbage), and the garbage by field."""
     values = {field: None if packed is None else unwrap(key, packed, field) for field, packed in stored.items()}
     return values, {field: packed for field, packed in stored.items() if packed is not None and values[field] is None}
 
@@ -127,10 +126,9 @@ CHECKSUM_FILE = "checksum"
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """A Lua script. It returns an array: the count of garbage found and discarded, then the answer, if there is one.
+    """A Lua script that returns an array: the count of garbage, then the answer, if there is one.
 
-    A call by digest fails without any effect on a server that does not know the script, so it may be repeated with the
-    text.
+    A call by digest has no effect on a server that does not know the script, so the call may be repeated with the text.
     """
 
     text: str

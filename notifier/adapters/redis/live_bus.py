@@ -1,6 +1,6 @@
 """Live bus on Redis: one channel for each kind of message.
 
-In a cluster all messages are published on one node, which keeps their order. One node is fast enough for the few
+In a cluster all messages are published on one node, which keeps their order. One node is fast enough for a few
 thousand messages a second.
 """
 
@@ -49,9 +49,6 @@ class RedisLiveBus:
 def _publish(live_message: LiveMessage) -> Command:
     channel, packed = pack_message(live_message)
     return Command("publish", channel, (packed,))
-
-
-# Reader side: one subscription per process. The answer to a ping proves that the subscription is alive.
 
 
 class RedisLiveReader:

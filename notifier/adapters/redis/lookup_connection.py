@@ -15,11 +15,11 @@ class LookupConnection(Protocol):
 
     @property
     def connection_count(self) -> int:
-        """Number of connections created so far. Each new connection may lead to a new primary."""
+        """Number that increases with each new connection: a new connection may lead to a new primary."""
         ...
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a ResponseError takes the place of its answer.
+        """Send the commands and return their answers. The answer to a refused command is a ResponseError.
 
         Raises RedisError or OSError.
         """
@@ -35,22 +35,22 @@ class ClusterLookupConnection:
         self._client = client
         self._timeout = timeout
         self._nodes: dict[Host, PersistentConnection] = {}
-        self._map: SlotMap | None = None
-        self._map_count = 0
+        self._slot_map: SlotMap | None = None
+        self._slot_map_count = 0
 
     @property
     def connection_count(self) -> int:
         """Number of connections created and slot maps used so far.
 
-        Slot maps count, too: if a slot moves to a node that is already connected, no connection is created.
+        If a slot moves to a node that is already connected, only the slot map is new.
         """
-        return self._map_count + sum(node.connection_count for node in self._nodes.values())
+        return self._slot_map_count + sum(node.connection_count for node in self._nodes.values())
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         slot_map = await self._client.slot_map()
-        if slot_map is not self._map:
-            self._map = slot_map
-            self._map_count += 1
+        if slot_map is not self._slot_map:
+            self._slot_map = slot_map
+            self._slot_map_count += 1
         indexes_by_host = slot_map.grouped_by_host([(name, tuple(arguments), {}) for name, *arguments in commands])
         answers: list[Any] = [None] * len(commands)
 

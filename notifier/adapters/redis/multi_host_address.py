@@ -1,4 +1,4 @@
-"""Parse Redis URLs that name sentinels or a cluster."""
+"""Parses Redis URLs that name sentinels or a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class MultiHostAddress:
     service: str
     """Name under which the sentinels know the primary; empty for a cluster."""
     options: dict[str, Any]
-    """Connection options, such as user name, password, database and TLS. Connections to sentinels use database 0."""
+    """Connection options, such as user name, password, database and TLS."""
 
 
 def multi_host_address(url: str) -> MultiHostAddress | None:

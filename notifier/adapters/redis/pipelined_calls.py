@@ -1,4 +1,4 @@
-"""Send many Redis calls in one round trip, and repair keys of the wrong type."""
+"""Sends many Redis calls together, and deletes keys of the wrong type."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ DISCARD_SCRIPT = LuaScript.load("discard_garbage")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command on one key or channel, named as a method of redis-py's pipeline."""
+    """A command on one key or channel, with the name of a method of redis-py's pipeline."""
 
     name: str
     key: str
@@ -70,9 +70,9 @@ Call = Command | ScriptCall
 
 
 def discard_call(key: str, garbage_by_field: Mapping[str, bytes] | None = None) -> ScriptCall:
-    """Return the call that deletes a key of the wrong type, or a key that still holds this garbage.
+    """Return a call that deletes the key if the type is wrong, or if the key still holds this garbage.
 
-    A string has the field ''. A key that was repaired in the meantime is kept.
+    The value of a string has the field ''.
     """
     digests = [
         argument
@@ -85,8 +85,8 @@ def discard_call(key: str, garbage_by_field: Mapping[str, bytes] | None = None) 
 def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     """Send the calls together and return their answers. Raises CacheUnavailable.
 
-    A key of the wrong type is garbage. One more round trip deletes the key and repeats its call: a read finds the key
-    absent, and a write creates it again. If one call fails, the others may still have taken effect.
+    A key of the wrong type is deleted, and its call is repeated. If one call fails, the others may still have taken
+    effect.
     """
     rounds = _rounds(calls, client.garbage)
     with client.guarded():
@@ -148,7 +148,7 @@ def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[
 
 
 def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
-    """Return the calls that clean up after a failed call and repeat it; none if a repeat cannot help."""
+    """Return a clean-up if needed, and the call to repeat; nothing if a repeat cannot help."""
     if isinstance(response, NoScriptError) and isinstance(call, ScriptCall):
         return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.
@@ -163,11 +163,8 @@ def _raised_if_error(response: Any) -> Any:
     return response
 
 
-# Single values, each under its own key until it expires.
-
-
 class RedisValue:
-    """Value under one key. Thread-safe. Raises CacheUnavailable."""
+    """One value under its own key. Thread-safe. Raises CacheUnavailable."""
 
     def __init__(self, client: RedisClient, key: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Read side of the pull index: one round trip for all subjects of a user."""
+"""Read side of the pull index in Redis."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,23 +19,21 @@ from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, Subje
 
 # Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.
 #
-# A part holds one packed list per subject, and the proof that the lists are complete. The proof has three fields: the
-# nonce, the time since when the part is complete, and the time of its last comparison with the store. Lists and proof
-# are in one hash, which Redis evicts or loses as a whole: lists cannot be lost without the proof. One HMGET reads a
-# consistent snapshot of them. The part's number is the hash tag, so a cluster spreads the parts over its nodes. The
-# value of each field begins with a checksum, which distinguishes it from garbage.
+# A part holds packed lists of subjects, and the proof that the lists are complete: the fields NONCE, SINCE and AS_OF.
+# Redis loses a hash only as a whole, so lists cannot be lost without the proof. One HMGET reads a consistent snapshot.
+# The part's number is the hash tag: a cluster spreads the parts over its nodes.
 
 PART_COUNT = 32
-"""Number of parts. A read of hundreds of subjects sends at most this many commands, in one round trip."""
+"""A read of any number of subjects sends at most this many commands."""
 
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-The budget of a large subject allows at most 30 public fan-outs a day, so its full list normally covers two days.
+The budget of a large subject allows 30 public fan-outs a day, so a full list normally covers two days.
 """
 
 NONCE = "epoch"
-"""Field with a random nonce that is planted in every part. If it is absent or has changed, the part has lost data."""
+"""Field with a random nonce. If the nonce is absent or has changed, the part has lost data."""
 
 SINCE = "since"
 """Field with the time, in milliseconds, since when the part is complete, also for subjects without a list."""
@@ -102,10 +100,7 @@ def proven_since(part_since: bytes | None) -> float:
 
 
 MAX_POSITIONS = 512
-"""Maximum positions in one result, enough for dozens of pages.
-
-Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
-"""
+"""Enough for dozens of pages. A user who follows hundreds of busy subjects would get tens of thousands."""
 
 Fields = Mapping[str, bytes | None]
 """Values of a part by field; None for an absent field."""
@@ -137,7 +132,7 @@ class RedisPullReader:
     async def _read(
         self, subjects: Collection[Subject]
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
-        """Return the subjects and the fields of each part. If a part contains garbage, None replaces all fields."""
+        """Return the subjects and the fields of each part. If any part has garbage, None replaces all fields."""
         subjects_by_part = by_part(subjects)
         names = {part: [AS_OF, SINCE, *map(str, part_subjects)] for part, part_subjects in subjects_by_part.items()}
         commands = [Command("hmget", part_key(part), (part_names,)) for part, part_names in names.items()]
@@ -148,7 +143,7 @@ class RedisPullReader:
         }
         unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
         if discards := [discard_call(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
-            # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
+            # A part with garbage proves nothing. Delete the part, so that the next rebuild fills it again.
             await run_calls_async(self._client, discards)
             return subjects_by_part, None
         return subjects_by_part, {part: values for part, (values, _) in unwrapped.items()}

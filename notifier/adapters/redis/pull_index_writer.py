@@ -31,7 +31,7 @@ LISTS_PER_ROUND_TRIP = 500
 """Number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
-"""Number of lists in a part above which a sweep drops old lists.
+"""Number of lists in a part above which a sweep shortens the time that the part covers.
 
 With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB.
 """
@@ -43,10 +43,10 @@ MIN_SPAN = timedelta(minutes=1)
 """Once a part covers at most this time, a sweep does not shorten it further, even if the part has too many lists."""
 
 PROVISIONAL_FRACTION_MS = 0.5
-"""Fraction of a millisecond that shows that a list's `since` (the start of its complete time) is provisional.
+"""Fraction of a millisecond that marks the `since` of a list as provisional: a later page may move it back.
 
-A rebuild adds the fraction to `since`, because a later page may move `since` back. All other times are whole
-milliseconds. At the end of the rebuild `finalize_pull_index_lists.lua` finds these lists, and sets their final `since`.
+All other times are whole milliseconds. So at the end of the rebuild `finalize_pull_index_lists.lua` recognizes these
+lists, and sets their final `since`.
 """
 
 Run = list[Burst]
@@ -58,14 +58,11 @@ _PROOF_FIELDS = (NONCE.encode(), SINCE.encode(), AS_OF.encode())
 class RedisPullIndex:
     """Thread-safe writer of the pull index.
 
-    Every burst is written to the store before it is announced, so a comparison with the store finds what Redis missed.
-    A failed announcement invalidates the index until the next comparison. For that, the writer deletes `as_of`, which
-    even a full server permits. If the server hangs or can't be reached, `as_of` soon is older than MAX_COMPARISON_AGE.
-
-    A part that holds garbage is deleted as a whole.
+    After a failed announcement the writer deletes `as_of`, which invalidates the index until the next comparison. If
+    that fails, too, `as_of` is soon too old.
 
     The bursts of a failed announcement are buffered, and sent with the next call. Without the buffer the lists would
-    have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
+    have gaps. A gap invalidates its part until the next rebuild.
     """
 
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
@@ -77,7 +74,7 @@ class RedisPullIndex:
         self._stored_nonces: dict[int, bytes] = {}
         """Stored nonce of each part, as the last call of `generation` read it."""
         self._unsent: dict[BurstKey, Burst] = {}
-        """Bursts whose announcement failed."""
+        """Bursts that are not announced yet, or whose announcement failed."""
         self._has_lost_bursts = False
         """Whether too many bursts were unsent, and Redis still has the index that lacks them."""
         self._comparison_count = 0
@@ -90,8 +87,8 @@ class RedisPullIndex:
     def generation(self) -> str | None:
         with self._lock:
             self._announce_unsent()
-            proofs, held_garbage = self._plant_and_read_proofs()
-            if held_garbage:
+            proofs, had_garbage = self._plant_and_read_proofs()
+            if had_garbage:
                 # Parts with garbage are deleted now. Plant new nonces, so that a rebuild can begin without
                 # another call.
                 proofs, _ = self._plant_and_read_proofs()
@@ -127,7 +124,7 @@ class RedisPullIndex:
             self._sweep(sweeps % PART_COUNT, since, as_of)
 
     def _planted_nonces(self) -> Mapping[int, bytes]:
-        """Return the nonce of each part as `generation` last read it. If it was never called, call it."""
+        """Return the nonce of each part as `generation` last read it, after a first call of `generation` if needed."""
         if not self._stored_nonces:
             self.generation()
         return self._stored_nonces
@@ -165,9 +162,9 @@ class RedisPullIndex:
             _require_complete(all(run_calls(self._client, calls)))
 
     def _plant_and_read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
-        """Read the nonce and the `since` of each part, after planting a nonce where there is none.
+        """Plant missing nonces, and read the nonce and the `since` of each part.
 
-        The second result tells whether any part was deleted because it held garbage.
+        The second result tells whether any part was deleted because of garbage.
         """
         nonce, keys = self._nonces.new().encode(), [part_key(part) for part in range(PART_COUNT)]
         plant_commands = [Command("hsetnx", key, (NONCE, wrap(key, nonce, NONCE))) for key in keys]
@@ -209,7 +206,7 @@ class RedisPullIndex:
         return run_calls(self._client, merge_calls) if merge_calls else []
 
     def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
-        """Drop the part's lists older than `since`. While it has too many lists, halve the time that it covers."""
+        """Drop the part's lists older than `since`. While the part has too many lists, halve the covered time."""
         span, as_of_ms = as_of - since, to_ms(as_of)
         while True:
             comparison = ScriptCall(
@@ -253,9 +250,8 @@ def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
 def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     """Yield the newest run of each subject with the time since when it is complete.
 
-    A page holds all readable bursts between its newest and its oldest one. The next page may begin with a burst of the
-    same time as that oldest one. A burst whose sequence number is missing in the page is not readable yet.
-    The run after such a gap is complete only since its own first burst.
+    A page holds all readable bursts of its time span, but the next page may begin in the last millisecond. A missing
+    number is a burst that is not readable yet: the run after that gap is complete only since its own first burst.
     """
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):

@@ -30,7 +30,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 class RedisProviderRates:
     def __init__(self, client: RedisClient, limits: Mapping[Platform, ProviderLimit] = PROVIDER_LIMITS) -> None:
         self._limits = limits
-        # A rate that was idle for this long expires: its ramp would start again anyway.
+        # An idle rate expires: its ramp would start again anyway.
         self._hashes = CasHashes(client, max(limit.idle for limit in limits.values()))
 
     def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
@@ -53,10 +53,9 @@ class RedisProviderRates:
 
 
 class RedisFrequencyCaps:
-    """Alert histories, one hash per block of users.
+    """Alert histories of members, in one hash per block.
 
-    A hash expires about a day (HISTORY_KEPT_FOR) after the last alert to any user of the block. Until then it also
-    keeps older histories of the block's other users. Each alert takes 24 bytes.
+    A hash expires HISTORY_KEPT_FOR after the block's last alert. Each alert takes 24 bytes.
     """
 
     def __init__(self, client: RedisClient, caps: CapLimits | None = None) -> None:

@@ -14,10 +14,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.token_bucket import BucketLimit
 
 RECENT_EVENTS_TTL = timedelta(hours=24)
-"""TTL of recent events.
-
-Upstream services repeat an event within minutes. The store recognizes later repeats, but more slowly.
-"""
+"""Upstream services usually repeat an event within minutes. The store recognizes later repeats, but more slowly."""
 
 
 class RedisRecentEvents:
@@ -41,9 +38,9 @@ class RedisRecentEvents:
         return bool(self._read([_event_id_key(id) if source is None else _event_key(EventId(source, id))]))
 
     def _set_absent(self, values: Mapping[str, bytes], other_commands: list[Command]) -> list[str]:
-        """Set the absent keys, and return the keys that already held a value and were left unchanged.
+        """Set the absent keys, and return the keys that already held a value.
 
-        The other commands share the round trip.
+        `other_commands` share the round trip.
         """
         new = [_set_command(key, value, nx=True) for key, value in values.items()]
         answers = run_calls(self._client, [*new, *other_commands])

@@ -17,28 +17,20 @@ from notifier.adapters.redis.keys_and_checksums import GarbageCount
 from notifier.adapters.redis.persistent_connection import PersistentConnection, SharedConnection
 from notifier.domain.errors import CacheUnavailable
 
-# Circuit breaker for a Redis server that hangs. It also translates Redis errors to CacheUnavailable.
-
 TIMEOUT = 0.5
-"""Seconds allowed to connect, and the same time again to answer.
-
-A healthy server needs a millisecond, and callers tolerate a failure.
-"""
+"""Seconds allowed to connect, and again to answer. A healthy server needs a millisecond."""
 
 OPEN_SECONDS = 1.0
-"""Seconds that the circuit stays open after a call without an answer.
-
-Without it, each call to a hung server would cost a timeout.
-"""
+"""Seconds that the circuit stays open. Without a breaker, each call to a hung server would cost a timeout."""
 
 OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""Errors that open the circuit: the server does not answer, is loading its data, or refuses the password."""
+"""Errors that open the circuit, for example if the server is loading its data or refuses the password."""
 
 
 class RedisBreaker:
     """Thread-safe circuit breaker.
 
-    After one of OUTAGE_ERRORS all calls fail immediately for OPEN_SECONDS seconds; then one trial call is let through.
+    After one of OUTAGE_ERRORS, calls fail immediately for OPEN_SECONDS. Then one trial call is let through.
     """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -49,7 +41,7 @@ class RedisBreaker:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Raise CacheUnavailable for any Redis error: the server may be full, stopped, loading or unreachable."""
+        """Raise CacheUnavailable for any Redis error, and immediately while the circuit is open."""
         self._require_closed()
         try:
             yield
@@ -92,13 +84,13 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, which opens no circuit."""
+    """Pool that raises MaxConnectionsError if no connection becomes free in time. That error opens no circuit."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call] # the library has no types here
         except redis.ConnectionError as error:
-            # If the server does not answer, even while connecting, the error is redis.TimeoutError.
+            # A server that does not answer causes a redis.TimeoutError instead.
             if isinstance(error.__cause__, TimeoutError):
                 raise MaxConnectionsError(f"{MAX_CONNECTIONS} connections are in use.") from error
             raise
@@ -115,7 +107,7 @@ class AsyncClient(redis.asyncio.Redis):
         self.shared_connection: SharedConnection | None = SharedConnection(
             PersistentConnection(self.connection_pool, timeout)
         )
-        """Connection whose round trips concurrent calls share. Clients of a cluster (AsyncClusterClient) have none."""
+        """Connection whose round trips concurrent calls share. An AsyncClusterClient has none."""
 
     async def aclose(self, *args: Any, **kwargs: Any) -> None:
         if self.shared_connection is not None:
@@ -136,8 +128,8 @@ def _timeout_options(retry_class: type[Any]) -> dict[str, Any]:
     return {
         "socket_timeout": TIMEOUT,
         "socket_connect_timeout": TIMEOUT,
-        # Never resend: a token could be taken twice, and a dead server would cost several timeouts. A connection that
-        # broke while it was idle needs no resend: the pool replaces it before a call gets it.
+        # Never resend: a token could be taken twice, and a dead server would cost several timeouts. The pool replaces
+        # a connection that broke while idle, before a call gets it.
         "retry": retry_class(NoBackoff(), 0),
         # With maintenance notifications the pool would no longer check idle connections.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),

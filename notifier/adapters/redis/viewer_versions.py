@@ -31,13 +31,12 @@ from notifier.ports.inbox_cache_freshness import (
 from notifier.ports.live_bus import MissedUpdates
 
 BURST_STREAM_KEY = KeyKind.BURST_STREAM.key()
-"""Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node."""
 STREAM_LENGTH = 4_000
-"""Entries kept in the stream, about 4 MB. A process that needs older entries reloads from the store."""
+"""About 4 MB of entries. A process that needs older entries reloads from the store."""
 MAX_STREAM_ENTRIES = 1_000
 """Maximum number of entries that a look-up returns. With more, the process reloads from the store, at less cost."""
 HASH_TAG_COUNT = 32
-"""Number of hash tags. In a cluster, one command reaches all versions with the same hash tag."""
+"""In a cluster, one command reaches all versions with the same hash tag."""
 
 _BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
 """Field of a stream entry: a burst, missed updates, or an anchor that gives an empty stream a first position."""
@@ -201,8 +200,7 @@ def _verified_value(checked_value: bytes) -> bytes:
     return value
 
 
-# The scripts are sent as text and not by digest: they are short, and a server that has forgotten them then needs no
-# second round trip.
+# The scripts are short, and sent as text: after a call by digest, a restarted server would need a second round trip.
 _BEGIN_CHANGE, _FINISH_CHANGE, _INSERT_VERSIONS = (
     LuaScript.load("begin_viewer_facts_change"),
     LuaScript.load("finish_viewer_facts_change"),
@@ -298,7 +296,7 @@ def _read_stream(
 def _position(entry: Sequence[Any]) -> BurstStreamPosition:
     """Return the entry's id and a checksum of its content.
 
-    The id alone is not enough: a stream that was wiped may give it again within the same millisecond.
+    The id alone is not enough: a stream that was wiped may assign the same id again within a millisecond.
     """
     id, flat_fields = entry
     return BurstStreamPosition(f"{id.decode('latin-1')}/{crc32(b''.join(flat_fields)):x}")

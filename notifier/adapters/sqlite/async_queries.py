@@ -16,14 +16,12 @@ from weakref import finalize
 from notifier.concurrency_limits import InFlightLimit
 from notifier.event_loop_mailbox import Mailbox, RunningLoopMailbox
 
-# Threads that run queries from one queue. A helper starts when all other threads are stalled.
-
 MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)
 """A thread delivers results older than this before it starts another query, which may hang."""
 
 
 class PendingQuery:
-    """A query from its call until its result is delivered."""
+    """A query whose result is not delivered yet."""
 
     def __init__(self, query: Callable[[], Any], mailbox: Mailbox) -> None:
         self.future: asyncio.Future[Any] = mailbox.loop.create_future()
@@ -43,8 +41,7 @@ class PendingQuery:
         self.mailbox.put(self._deliver)
 
     def _deliver(self) -> None:
-        # Drop the references to the future and the error: the error's traceback refers to frames, and these to this
-        # object. That would be a cycle.
+        # Break a reference cycle: the error's traceback refers to frames, and those refer to this object.
         future, error = self.future, self._error
         del self.future, self._error
         if future.done():
@@ -56,26 +53,22 @@ class PendingQuery:
 
 
 class QueryThreads:
-    """Threads that run queries, started with the first query.
+    """Workers, which start with the first query, and helpers, which start while all threads are stalled.
 
-    The threads hold no reference to the reader. When the reader is garbage collected, they end.
+    This class must not refer to the SqliteReader: garbage collection of the reader ends the threads.
     """
 
     def __init__(
         self, worker_count: int, max_helpers: int, helpers_start_after: timedelta, results_per_wakeup: int
     ) -> None:
-        """Create without starting a thread.
-
-        `results_per_wakeup` is the number of results that a thread delivers together, while queries are queued.
-        """
         self._queue: SimpleQueue[PendingQuery | None] = SimpleQueue()
-        """None marks the end of the queue."""
+        """None ends the threads."""
         self._worker_count = worker_count
         self._max_threads = worker_count + max_helpers
         self._stall_seconds = helpers_start_after.total_seconds()
         self._results_per_wakeup = results_per_wakeup
         self._lock = threading.Lock()
-        self._numbers = count()
+        self._thread_numbers = count()
         self._threads: dict[int, threading.Thread] = {}
         self._stall_times: dict[int, float] = {}
         """Time from which a thread counts as stalled, by thread; infinite while it runs no query."""
@@ -95,12 +88,12 @@ class QueryThreads:
         self._queue.put(None)
 
     def join(self) -> None:
-        """Wait until all queries have run. Call it after `close`."""
+        """Wait until all threads have ended. Call `close` first."""
         for thread in [*self._threads.values()]:
             thread.join()
 
     def _start(self, run: Callable[[int], None]) -> None:
-        number = next(self._numbers)
+        number = next(self._thread_numbers)
         self._stall_times[number] = math.inf
         self._threads[number] = threading.Thread(target=run, args=(number,), name=f"sqlite-{number}", daemon=True)
         self._threads[number].start()
@@ -128,7 +121,7 @@ class QueryThreads:
     def _next_or_end(self, number: int) -> PendingQuery | None:
         """Return the next query for a helper, or None to end it.
 
-        A helper is removed under the lock: `append` then sees that the helper can't run the new query.
+        The helper is removed under the lock, so that `append` doesn't rely on a helper that ends.
         """
         with self._lock:
             with suppress(Empty):
@@ -149,7 +142,7 @@ class QueryThreads:
 
 
 class _UndeliveredResults:
-    """Results of a thread for which the event loop isn't woken yet."""
+    """Results of one thread, before the event loop is woken for them."""
 
     def __init__(self, results_per_wakeup: int) -> None:
         self._results_per_wakeup = results_per_wakeup
@@ -172,10 +165,9 @@ class _UndeliveredResults:
 
 
 READER_THREAD_COUNT = 1
-"""Number of reading threads. Threads contend for the GIL at each row: four run a third as many queries as one."""
+"""Threads contend for the GIL at each row: four run a third as many queries as one."""
 
 MAX_HELPER_THREADS = 3
-"""Maximum number of helpers, which run queries while all other threads are stalled."""
 
 HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Duration of a query after which its thread counts as stalled.
@@ -185,24 +177,25 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 """
 
 RESULTS_PER_WAKEUP = 4
-"""Results per wake-up of the event loop. A higher number would delay the first result, and save hardly anything."""
+"""Maximum number of results that a thread delivers together while queries are queued.
+
+A higher number would delay the first result, and save hardly anything.
+"""
 
 WRITER_THREAD_COUNT = 2
-"""Number of threads for writes. A file has one writer at a time: while it waits for the disk, the other thread
-prepares its write."""
+"""A file has one writer at a time. While one thread waits for the disk, the other prepares its write."""
 
 QUERY_DEADLINE = timedelta(seconds=2)
-"""Longest time that a caller waits for the result of a query."""
 
 MAX_IN_FLIGHT = 1_000
-"""Maximum number of queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
+"""At a millisecond per query, the last one waits for half of the deadline."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class SqliteReader:
-    """Runs reads. Its threads start with the first query, so it may be created before a fork."""
+    """Runs reads. The threads start with the first query, so a reader may be created before a fork."""
 
     def __init__(
         self,
@@ -220,10 +213,9 @@ class SqliteReader:
         self._loop_mailbox = RunningLoopMailbox()
 
     async def __call__(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result. Raises StoreUnavailable at the deadline; a query that writes may still take effect.
+        """Return the result. Raises StoreUnavailable at the deadline, or immediately if too many queries are in flight.
 
-        A query that is still queued at the deadline never runs. If too many queries are in flight, the call fails at
-        once.
+        At the deadline a running query goes on, and may still write. A queued one will not run.
         """
         return await self._limit.run(1, self._run_query, partial(query, *args, **kwargs))
 
@@ -234,7 +226,7 @@ class SqliteReader:
             result: T = await pending.future
             return result
         finally:
-            del pending  # breaks a cycle: the error refers to this frame, and the query refers to the error
+            del pending  # break a cycle: the error refers to this frame, and `pending` may refer to the error
 
     def close(self) -> None:
         """Wait for the queries in flight, and end the threads."""
@@ -252,7 +244,7 @@ class SqliteWriter(SqliteReader):
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
-        # Deliver each result immediately: the next write may wait for the file until after the deadline of this one.
+        # Deliver each result immediately: the next write may wait for the file beyond the deadline of this one.
         super().__init__(
             thread_count=thread_count,
             max_helpers=0,

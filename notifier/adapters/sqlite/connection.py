@@ -1,4 +1,4 @@
-"""Shares a SQLite file between threads and processes, and translates its errors."""
+"""Shares a SQLite file between threads and processes, and translates SQLite's errors."""
 
 import os
 import shutil
@@ -17,32 +17,28 @@ from weakref import WeakSet
 from notifier.domain.errors import DiskFull, NotifierError, StoreUnavailable, Unavailable
 
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""Timeout of a writer that waits for its turn. A transaction that takes longer is stuck."""
-
 LOCK_RETRY_INTERVAL = 0.001
-"""Seconds between two attempts to get the lock of the file."""
+"""In seconds."""
 
 MIN_FREE_BYTES = 1 << 20
-"""With fewer free bytes an I/O error counts as a full disk. SQLite has no error code for a shared-memory file that
-can't grow."""
-
+"""With fewer free bytes an I/O error counts as a full disk. SQLite reports a shared-memory file that can't grow as an
+I/O error."""
 
 _PRAGMAS = (
     "PRAGMA page_size = 4096",
     "PRAGMA journal_mode = WAL",
     "PRAGMA temp_store = MEMORY",
-    # KiB per connection. A process has a connection per thread and file: 16 MB for each of ten files would be too much.
-    # The operating system's cache is as fast: a shard's sets are read in 0.1 ms, with 2,000 KiB or 16,000 KiB.
+    # KiB per connection, and a process has up to one connection per thread and file. A shard's sets are read in 0.1 ms
+    # with 2,000 KiB or 16,000 KiB: the operating system's cache is as fast.
     "PRAGMA cache_size = -2000",
     # No mmap: a disk error would kill the process (SIGBUS) instead of raising an error. The pages of a large file
-    # would also count as memory of the process. Without mmap a shard of a snapshot takes 0.1 ms longer, and a delivery
+    # would also count as memory of the process. Without mmap a snapshot of a shard takes 0.1 ms longer, and a delivery
     # 2 to 3 %.
     "PRAGMA mmap_size = 0",
     # Pages. With 2,000 an inbox file is checkpointed twice as often, which costs bulk delivery 2 to 3 % of its speed.
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA journal_size_limit = 67108864",
-    # SQLite's own busy handler sleeps up to 100 ms at a time. With a short timeout and retries a writer starts as soon
-    # as the lock is free.
+    # Milliseconds. With a longer timeout SQLite sleeps up to 100 ms at a time, even if the lock is free sooner.
     "PRAGMA busy_timeout = 5",
 )
 
@@ -53,13 +49,13 @@ _FILE_ERRORS = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
 }
-"""After these errors the connection is closed: its file may no longer exist. The next use opens a new connection."""
+"""After these errors the connection is closed: the file may have been deleted or replaced."""
 
 _TRANSIENT_ERRORS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
 
 
 class Synchronous(StrEnum):
-    """Durability of commits, beyond the crash of a process."""
+    """Durability of commits in a power cut."""
 
     FULL = "FULL"
     """Commits survive a power cut."""
@@ -68,11 +64,11 @@ class Synchronous(StrEnum):
 
 
 class _Connection(sqlite3.Connection):
-    """Connection that supports weak references. Only its thread keeps it, so it is closed when the thread ends."""
+    """Connection that supports weak references. Only thread-local storage keeps it, so the thread's end closes it."""
 
 
 class _ProcessState:
-    """State that belongs to one process."""
+    """State that a forked child must not use."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -82,9 +78,9 @@ class _ProcessState:
 
 
 class Database:
-    """SQLite file with one connection per thread. After an error, its next use opens a new connection if needed.
+    """SQLite file with one connection per thread.
 
-    Close the database before a fork: the child has no file locks, but its copy of a connection would rely on them.
+    Close the database before a fork: a child inherits no file locks, but a copied connection would rely on them.
     """
 
     def __init__(
@@ -113,9 +109,9 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Run a write transaction. It commits at the end of the block, and rolls back if an error leaves the block."""
+        """Run a write transaction: commit at the end of the block, or roll back if an error leaves the block."""
         turn = self._process_state().write_turn
-        # Threads queue on this lock: it wakes the next thread immediately, while SQLite's busy handler sleeps.
+        # A threading lock wakes the next thread immediately. SQLite's busy handler would sleep.
         if not turn.acquire(timeout=self._lock_timeout_seconds):
             raise self._unavailable_error(f"{self.path.name} is locked by another thread.")
         try:
@@ -130,7 +126,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Read a consistent snapshot. Inside a transaction of the same thread, read within that transaction."""
+        """Read a consistent snapshot. If this thread has an open transaction, read within that transaction."""
         current = self._own_connection()
         if current is not None and current.in_transaction:
             yield current
@@ -162,7 +158,6 @@ class Database:
         return connection
 
     def _own_connection(self) -> _Connection | None:
-        """Return this thread's connection, if it has one."""
         return getattr(self._process_state().thread_local, "connection", None)
 
     def _connect(self) -> _Connection:
@@ -176,8 +171,7 @@ class Database:
         )
         try:
             for pragma in (*_PRAGMAS, f"PRAGMA synchronous = {self._synchronous}"):
-                # If several connections create a file, one switches the journal mode. SQLite's busy timeout doesn't
-                # apply to the others, which get an error.
+                # While another connection switches a new file to WAL, SQLite raises SQLITE_BUSY without waiting.
                 _execute_when_unlocked(connection, pragma, time.monotonic() + self._lock_timeout_seconds)
         except BaseException:
             connection.close()
@@ -198,8 +192,8 @@ class Database:
         except sqlite3.Error:
             raise
         except Exception:
-            # If the error ended an iteration over rows, the cursor keeps its read snapshot open after the rollback: the
-            # traceback refers to its frame. With that old snapshot this thread could not write.
+            # The traceback may refer to a frame with an unfinished cursor, whose read snapshot outlives the rollback.
+            # With that old snapshot this thread could not write.
             self._drop()
             raise
 
@@ -216,7 +210,7 @@ class Database:
             raise
 
     def _translation_of(self, code: int, text: str) -> NotifierError | None:
-        """Return the translated error, or None for a programming error."""
+        """Return the translated error, or None if SQLite's error is raised as it is."""
         detail = f"{self.path.name}: {text}."
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._is_disk_full()):
             return DiskFull(detail)
@@ -253,23 +247,18 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _primary_code(error: sqlite3.Error) -> int:
-    """Return the primary error code: the low byte of the extended code."""
+    """Return the low byte of the extended error code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
-
-# Rows in transactions of bounded size, so that other writers get their turn in between.
 
 T = TypeVar("T")
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split the items into batches of `size`; the last may be smaller."""
+    """Split rows for short transactions, between which other writers get their turn."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
-
-
-# Group commit: one of the waiting threads writes for all, so that they share one transaction and one sync.
 
 
 class _QueuedItem(Generic[T]):
@@ -280,7 +269,7 @@ class _QueuedItem(Generic[T]):
 
 
 class WriteCombiner(Generic[T]):
-    """Combines the items of concurrent callers into one write."""
+    """Group commit: one of the waiting threads writes the items of all, in one transaction."""
 
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
         self._write = write
@@ -289,10 +278,7 @@ class WriteCombiner(Generic[T]):
         self._write_lock = threading.Lock()
 
     def __call__(self, item: T) -> None:
-        """Write the item, and return once this thread or another thread has written it.
-
-        Items of one thread keep their order. Raises what `write` raised for the batch of the item.
-        """
+        """Return once the item is written, by this thread or another. Raises what `write` raised."""
         queued = _QueuedItem(item)
         with self._queue_lock:
             self._queue.append(queued)

@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
 INBOX_FILE_COUNT = 8
-"""Number of inbox files. Bulk delivery is spread over them, so that several workers can write concurrently."""
+"""With several files, several workers can write inbox rows concurrently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +22,11 @@ class Files:
     log: Database
     """Event log."""
     core: Database
-    """All data of the store that is not in an inbox file."""
+    """The data of the store that is not in an inbox file."""
     inboxes: tuple[Database, ...]
-    """Files of inbox rows and audience snapshots.
+    """Inbox rows and audience snapshots.
 
-    A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
-    snapshot, but never the snapshot alone.
+    A snapshot is in the file of the rows that are written from it: a power cut that undoes it also undoes the rows.
     """
 
     @classmethod
@@ -45,16 +44,13 @@ class Files:
         return self.inboxes[shard % INBOX_FILE_COUNT]
 
     def migrate(self) -> int:
-        """Create the folder, migrate all files, and return the number of applied steps.
-
-        Two processes may do this at the same time. Raises SchemaNewer or SchemaChanged.
-        """
+        """Create the folder, migrate all files, and return the number of applied steps."""
         self.core.path.parent.mkdir(parents=True, exist_ok=True)
         step_count = migrate(self.log, "log") + migrate(self.core, "core")
         return step_count + sum(migrate(inbox, "inbox") for inbox in self.inboxes)
 
     def pending(self) -> list[str]:
-        """Return the names of the steps that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""
+        """Return the names of the steps that `migrate` would apply."""
         names = pending(self.log, "log") + pending(self.core, "core")
         return names + [name for inbox in self.inboxes for name in pending(inbox, "inbox")]
 
@@ -63,16 +59,13 @@ class Files:
             database.close()
 
 
-# Long statements, each in its own file under queries/, and their parameter for a list of bursts.
-
 _QUERIES_FOLDER = Path(__file__).parent / "queries"
 
 
 def load_statement(name: str) -> str:
-    """Return the text of `queries/<name>.sql`."""
     return (_QUERIES_FOLDER / f"{name}.sql").read_text()
 
 
 def keys_as_json(keys: Iterable[BurstKey]) -> str:
-    """Return the keys as one JSON parameter, regardless of their number."""
+    """Return the keys as one JSON parameter of a statement."""
     return json.dumps([(str(key.subject), key.seq) for key in keys])

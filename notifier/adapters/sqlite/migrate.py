@@ -1,4 +1,4 @@
-"""Migrates a SQLite file: numbered steps, each in one transaction and never edited."""
+"""Migrates a SQLite file in numbered steps, which are never edited once applied."""
 
 import hashlib
 import sqlite3
@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
 MIGRATIONS_FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
-"""Folder of the migrations in the package: a link to the top-level folder, or, in a wheel, a folder of its own."""
+"""In a checkout a link to the top-level folder."""
 
 _CREATE_MIGRATIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -54,8 +54,7 @@ class SqliteMigration:
 def migrate(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> int:
     """Apply the missing steps of `folder`/`kind` to a file, and return their number.
 
-    Each step checks in its own transaction whether it is applied, so two processes may migrate concurrently. Raises
-    SchemaNewer or SchemaChanged before anything is changed.
+    The transaction of a step first checks whether the step is applied, so two processes may migrate concurrently.
     """
     migrations = _read_migrations(folder / kind)
     return sum(_apply_if_missing(db, migrations, migration) for migration in migrations)
@@ -88,7 +87,7 @@ def _apply_if_missing(db: Database, migrations: list[SqliteMigration], migration
 
 
 def _applied_numbers(c: sqlite3.Connection, migrations: list[SqliteMigration]) -> set[int]:
-    """Return the applied numbers. Raises SchemaNewer or SchemaChanged if they differ from the code."""
+    """Return the numbers of the applied steps. Each must exist in `migrations`, with the same checksum."""
     c.execute(_CREATE_MIGRATIONS_TABLE)
     checksums = {migration.number: migration.checksum for migration in migrations}
     applied = c.execute(_SELECT_APPLIED).fetchall()

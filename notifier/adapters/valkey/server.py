@@ -1,7 +1,4 @@
-"""Disposable Valkey server as a child process, on the loopback interface with a password.
-
-The password is in a file that only the operating-system user of this process can read.
-"""
+"""Disposable Valkey server as a child process, on the loopback interface with a password."""
 
 import json
 import os
@@ -44,9 +41,9 @@ def free_port(host: str) -> int:
 
 
 def run_command(host: str, port: int, password: str, *command_words: str, timeout: float) -> bytes:
-    """Send a command without a client library, and return the first 64 bytes of the answer.
+    """Send a command without a client library, and return the start of the answer.
 
-    Returns empty bytes if the server can't be reached, does not answer in time, or has another password.
+    Returns empty bytes if there is no answer, or if the server has another password.
     """
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:
@@ -62,13 +59,13 @@ def run_command(host: str, port: int, password: str, *command_words: str, timeou
 HOST = "127.0.0.1"
 
 READY_TIMEOUT = 10.0
-"""Startup timeout in seconds. An idle machine needs 0.05 s."""
+"""Startup timeout in seconds. On an idle machine the server starts in 0.05 s."""
 
 PING_INTERVAL = 0.02
 """Seconds between two pings while the server starts."""
 
 STOP_TIMEOUT = 2.0
-"""Seconds allowed for a clean stop. A frozen server is then killed, which is safe: its data is disposable."""
+"""Seconds allowed for a clean stop. A slower server is killed, which is safe: its data is disposable."""
 
 RESTART_BACKOFF = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=5))
 """Delay between an exit of the server and its next start."""
@@ -90,8 +87,8 @@ os.execv(binary, [binary, "-"])
 """
 
 # volatile-lru: a full server evicts keys with a TTL, such as remembered event ids and token buckets. It never evicts
-# the queues or the pull index, which have no TTL. Without eviction, 500 events a second would fill the server with ids
-# within an hour, and no slice could be queued.
+# keys without a TTL, such as the queues and the pull index. Without eviction, 500 events a second would fill the server
+# with ids within an hour, and no slice could be queued.
 CONFIG_TEMPLATE = """
 bind {host}
 port {port}
@@ -109,9 +106,8 @@ maxmemory-policy volatile-lru
 class ValkeyServer:
     """Supervisor that starts, watches, restarts and stops one server.
 
-    The server stores no data on disk, and restarts empty at the same address. On Linux it dies with this process, even
-    if this process is killed. On other systems the server then stays as an orphan, and the next start in the same
-    folder stops it. The password in the folder identifies the orphan.
+    The server stores no data on disk, and restarts empty at the same address. On Linux the server dies with this
+    process. On other systems the server outlives a killed process, until the next start in the same folder.
     """
 
     def __init__(self, folder: Path, *, megabytes: int = 256, binary: Callable[[], Path] = valkey_binary) -> None:
@@ -135,7 +131,7 @@ class ValkeyServer:
         self._folder.mkdir(parents=True, exist_ok=True)
         stop_orphan(self._folder)
         (self._folder / "valkey.log").unlink(missing_ok=True)
-        # Linux treats the thread that started a child as its parent, so that thread must live as long as this process.
+        # PR_SET_PDEATHSIG follows the thread that started the child: that thread must live as long as this process.
         self._supervisor = Thread(target=self._supervise, args=(binary,), name="valkey", daemon=True)
         self._supervisor.start()
         if not self._ready.wait(READY_TIMEOUT):
@@ -185,8 +181,8 @@ class ValkeyServer:
             if self._closing.is_set():
                 return None
             if not self._ready.is_set():
-                # Until the server answers for the first time, no client has its address, so each attempt may use a new
-                # port. Another process may have taken the previous port.
+                # Another process may have taken the port of the previous attempt. Until the server answers for the
+                # first time, no client has its address, so the port may change.
                 self._port = free_port(HOST)
                 self._write_address_file()
             self._process = subprocess.Popen(
@@ -229,7 +225,7 @@ class ValkeyServer:
 def flush_all(folder: Path) -> bool:
     """Delete all data of the server that runs in the folder, and return whether that succeeded.
 
-    Another process may have started the server. No other server has its password, so none is emptied by mistake.
+    If another server has taken the port, the password protects that server's data.
     """
     try:
         address = json.loads(_address_file(folder).read_text(encoding="utf-8"))

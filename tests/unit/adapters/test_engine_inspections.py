@@ -42,7 +42,7 @@ BROKERS = kafka.ClusterStatus(
     pending_steps=[],
     topics={"mentions": kafka.TopicStatus(replica_count=3, insync_count=3, min_insync=2)},
 )
-SERVER = redis.RedisServer(name="valkey", version="9.1.2", eviction_policy="noeviction", clock_lead=0.0)
+SERVER = redis.RedisServerStatus(name="valkey", version="9.1.2", eviction_policy="noeviction", clock_lead=0.0)
 
 
 def problems(inspections: Sequence[Inspection]) -> dict[str, str]:
@@ -197,7 +197,9 @@ def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dic
         (replace(SERVER, eviction_policy="allkeys-lru"), False, {}),
     ],
 )
-def test_redis_problems_are_reported(server: redis.RedisServer, *, holds_tasks: bool, expected: dict[str, str]) -> None:
+def test_redis_problems_are_reported(
+    server: redis.RedisServerStatus, *, holds_tasks: bool, expected: dict[str, str]
+) -> None:
     assert problems(list(inspect_redis("redis", server, holds_tasks=holds_tasks))) == expected
 
 

@@ -1,4 +1,4 @@
--- Adds the placeholder of one change to scopes of viewers' facts. Until it is removed, they have no version.
+-- Adds the placeholder of one change to scopes of viewers' facts. A scope with a placeholder has no version.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change

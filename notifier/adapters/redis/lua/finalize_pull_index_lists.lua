@@ -2,12 +2,12 @@
 --
 -- KEYS[1]    the part
 -- ARGV[1..]  subjects
--- A list whose newest burst opened before `since` is deleted: a subject without a list claims the same.
+-- A list whose newest burst opened before the part's `since` is deleted: without the list the part claims the same.
 -- Two kinds of lists are complete from the part's `since` on, and get it as their own:
 --  - a list that an announcement created without a `since`: the rebuild found no other burst of the subject;
 --  - a list from a page of the rebuild, whose `since` has a fraction of a millisecond: no later page had more of its
 --    bursts.
--- Returns the count of garbage, and 1, or 0 if the part is not complete, or garbage was found.
+-- Returns the count of garbage, and 1; or 0 if the part is not complete or has garbage.
 
 local part_since = tonumber(get('since') or nil)
 if not part_since then return {garbage, 0} end

@@ -1,5 +1,5 @@
--- Removes the placeholder of one change from scopes of viewers' facts. A key without other placeholders is deleted,
--- with its version, if it has one.
+-- Removes the placeholder of one change from scopes of viewers' facts. A key without another placeholder is deleted,
+-- even if it has a version.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change

@@ -9,9 +9,8 @@
 -- Returns the count of garbage, and 0 if data was lost since the nonce of a rebuild was planted, otherwise 1.
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
--- that opened at or after `since`. A rebuild sends its pages newest first. Usually `since` is the end of the page, with
--- a fraction of a millisecond. A page with older bursts of the subject moves it further back, or
--- finalize_pull_index_lists.lua at the end.
+-- that opened at or after `since`. A rebuild sends its pages newest first, usually with a provisional `since` that has a
+-- fraction of a millisecond. An older page moves `since` back, or finalize_pull_index_lists.lua does.
 -- opened_at rises with seq. A burst may be restamped to a later time, never to an earlier one, so the later value wins.
 
 local max_length = tonumber(ARGV[1])
@@ -52,7 +51,7 @@ local function merge(a, b)
   if b.first < a.first then low, high = b, a end
   if high.first > last(low) + 1 then
     -- Drop the low list. Because of the gap, the high list may only claim bursts newer than the low list.
-    -- Round up, so that the end of a rebuild cannot move it further back (math.huge cannot be rounded).
+    -- Round `since` up, so that the end of a rebuild cannot move it back (math.huge cannot be rounded).
     for _, opened in ipairs(low.openings) do high.since = math.max(high.since, opened + 1) end
     if high.since ~= UNKNOWN then high.since = math.ceil(high.since) end
     return high
@@ -70,7 +69,7 @@ local function rebuild(subject, incoming, since)
   if garbage > 0 then return end
   incoming.since = since
   if not list then return write(subject, incoming) end
-  -- An announcement created the list, and nothing proved that it had all earlier bursts. The incoming bursts prove it.
+  -- An announcement created the list without a proof. The rebuild proves that the list is complete from its start.
   if list.since == UNKNOWN then list.since = list.openings[1] end
   -- The bursts between the older page and the list are not readable yet, so the list is complete only from its start.
   if list.first > last(incoming) + 1 then list.since = math.floor(math.max(list.since, list.openings[1])) end
@@ -108,7 +107,7 @@ while at <= #ARGV do
   end
   if since then
     rebuild(subject, incoming, since)
-    -- The garbage deleted the part, with all bursts that the rebuild had merged.
+    -- Because of the garbage the part was deleted, with all bursts that the rebuild had merged.
     if garbage > 0 then return {garbage, 0} end
   end
   at = at + 3 + 2 * n

@@ -12,6 +12,6 @@ if ARGV[2] ~= '' then
 elseif not get('since') then
   return {garbage, 0}
 end
--- The last write wins, even if its time is earlier: it claims less, and after the clock was set back it is correct.
+-- The last write wins, even with an earlier time. That claims less, and is right after the clock was set back.
 put('as_of', ARGV[3])
 return {garbage, 1}

@@ -13,10 +13,10 @@ from notifier.codec.messagepack import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 
-# Partition leases of a consumer group, in log.db. Partitions are shared evenly among the live consumers.
+# Partition leases in log.db: the live consumers of a group share the partitions of a stream.
 
 LEASE_TERM = timedelta(seconds=5)
-"""Term of a lease. The partitions of a consumer that hasn't renewed its leases go to other consumers."""
+"""After this time without a renewal, other consumers take the partitions of a consumer."""
 
 _LEASE_MS = LEASE_TERM // timedelta(milliseconds=1)
 
@@ -33,8 +33,8 @@ _FREE_PARTITION = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
-    """Identity of one consumer in a group that reads one stream."""
+class ConsumerIdentity:
+    """One consumer of a group that reads one stream."""
 
     group: str
     stream: str
@@ -48,69 +48,68 @@ class PartitionShare:
     """Leases of one consumer after a renewal."""
 
     epochs: Mapping[str, int]
-    """Epochs of the partitions that the consumer owns."""
+    """Epoch of each partition that the consumer owns."""
     until: int
     """Expiry of the leases, in milliseconds."""
     is_complete: bool
     """False while other consumers still own partitions that belong to this share."""
 
 
-def take_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> PartitionShare:
-    """Renew the consumer's leases, free those above its share, and take free partitions up to its share.
-
-    A partition that another consumer has taken has a new epoch, and is missing from the result.
-    """
+def take_share(
+    c: sqlite3.Connection, identity: ConsumerIdentity, owned_epochs: Mapping[str, int], now: int
+) -> PartitionShare:
+    """Renew the consumer's leases, free those above its share, and take free partitions up to its share."""
     until = now + _LEASE_MS
-    share_size = _share_size(c, member, now, until)
-    leases = _leases(c, member)
-    still_owned = [p for p in owned_epochs if p in leases and leases[p][:2] == (member.owner, owned_epochs[p])]
+    share_size = _share_size(c, identity, now, until)
+    leases = _leases(c, identity)
+    still_owned = [p for p in owned_epochs if p in leases and leases[p][:2] == (identity.owner, owned_epochs[p])]
     epochs = {partition: owned_epochs[partition] for partition in still_owned[:share_size]}
     for partition in still_owned[share_size:]:
-        c.execute(_FREE_PARTITION, (member.group, partition, member.owner, owned_epochs[partition]))
-    for partition in member.partitions:
+        c.execute(_FREE_PARTITION, (identity.group, partition, identity.owner, owned_epochs[partition]))
+    for partition in identity.partitions:
         _, epoch, leased_until = leases.get(partition, ("", 0, 0))
         if len(epochs) < share_size and partition not in epochs and leased_until <= now:
             epochs[partition] = epoch + 1
     c.executemany(
-        _PUT_LEASE, [(member.group, partition, member.owner, epoch, until) for partition, epoch in epochs.items()]
+        _PUT_LEASE, [(identity.group, partition, identity.owner, epoch, until) for partition, epoch in epochs.items()]
     )
     return PartitionShare(epochs=epochs, until=until, is_complete=len(epochs) == share_size)
 
 
-def release_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> None:
-    c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
+def release_share(c: sqlite3.Connection, identity: ConsumerIdentity, owned_epochs: Mapping[str, int], now: int) -> None:
+    c.execute(_DELETE_CONSUMERS, (identity.group, identity.stream, identity.owner, now))
     c.executemany(
-        _FREE_PARTITION, [(member.group, partition, member.owner, epoch) for partition, epoch in owned_epochs.items()]
+        _FREE_PARTITION,
+        [(identity.group, partition, identity.owner, epoch) for partition, epoch in owned_epochs.items()],
     )
 
 
-def _share_size(c: sqlite3.Connection, member: GroupMember, now: int, until: int) -> int:
-    """Renew the entry of the consumer in its group, and return the number of partitions in its share.
+def _share_size(c: sqlite3.Connection, identity: ConsumerIdentity, now: int, until: int) -> int:
+    """Renew the consumer's entry in its group, and return the size of its share.
 
-    If the partitions can't be shared evenly, the first consumers by name have one partition more.
+    If the partitions can't be shared evenly, the first owners by name get one more.
     """
-    c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
-    c.execute(_PUT_CONSUMER, (member.group, member.stream, member.owner, until))
-    owners = [owner for (owner,) in c.execute(_SELECT_OWNERS, (member.group, member.stream))]
-    base, remainder = divmod(len(member.partitions), len(owners))
-    return base + (owners.index(member.owner) < remainder)
+    c.execute(_DELETE_CONSUMERS, (identity.group, identity.stream, identity.owner, now))
+    c.execute(_PUT_CONSUMER, (identity.group, identity.stream, identity.owner, until))
+    owners = [owner for (owner,) in c.execute(_SELECT_OWNERS, (identity.group, identity.stream))]
+    base, remainder = divmod(len(identity.partitions), len(owners))
+    return base + (owners.index(identity.owner) < remainder)
 
 
-def _leases(c: sqlite3.Connection, member: GroupMember) -> dict[str, tuple[str, int, int]]:
-    rows = c.execute(_SELECT_LEASES, (member.group, json.dumps(list(member.partitions))))
+def _leases(c: sqlite3.Connection, identity: ConsumerIdentity) -> dict[str, tuple[str, int, int]]:
+    rows = c.execute(_SELECT_LEASES, (identity.group, json.dumps(list(identity.partitions))))
     return {partition: (owner, epoch, until) for partition, owner, epoch, until in rows}
 
 
 _MS = timedelta(milliseconds=1)
 
 RENEWAL_INTERVAL_MS = LEASE_TERM / 3 // _MS
-"""Milliseconds between two renewals by a consumer that owns its whole share."""
+"""Milliseconds between two renewals if the share is complete."""
 RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
-"""Milliseconds between two renewals while other consumers own partitions of this consumer's share."""
+"""Milliseconds between two renewals if the share is incomplete."""
 
 FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two checks of the file: the first pause after new records, the pause above which pauses grow slowly,
-and the longest pause, which is reached after half a second.
+"""Seconds between two checks of the file. The longest pause is reached after about half a second.
 
 Each check wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
 process used a tenth of a core.
@@ -127,16 +126,16 @@ class SqliteConsumer:
     """Consumer of one stream in a group."""
 
     def __init__(
-        self, db: Database, clock: Clock, member: GroupMember, sleep: Callable[[float], None] = time.sleep
+        self, db: Database, clock: Clock, identity: ConsumerIdentity, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._db = db
         self._clock = clock
-        self._member = member
+        self._identity = identity
         self._sleep = sleep
         self._epochs: dict[str, int] = {}
         """Epochs of the owned partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        """Last offset that `poll` returned, by partition; before the first record, the committed offset."""
+        """Last offset that `poll` returned, by partition; before that, the committed offset."""
         self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 
@@ -157,10 +156,10 @@ class SqliteConsumer:
         # For a lost partition the epoch is missing here or outdated, and the statement changes nothing.
         commits = [
             {
-                "group": self._member.group,
+                "group": self._identity.group,
                 "partition": partition,
                 "offset": offset,
-                "owner": self._member.owner,
+                "owner": self._identity.owner,
                 "epoch": self._epochs.get(partition),
             }
             for partition, offset in positions.items()
@@ -172,12 +171,13 @@ class SqliteConsumer:
         partitions = json.dumps(list(self._epochs))
         with self._db.read() as c:
             owners = {
-                p: (owner, epoch) for p, owner, epoch, _ in c.execute(_SELECT_LEASES, (self._member.group, partitions))
+                p: (owner, epoch)
+                for p, owner, epoch, _ in c.execute(_SELECT_LEASES, (self._identity.group, partitions))
             }
             committed = {
-                p: _offset(c.execute(_SELECT_COMMITTED, (self._member.group, p)).fetchone()) for p in self._epochs
+                p: _offset(c.execute(_SELECT_COMMITTED, (self._identity.group, p)).fetchone()) for p in self._epochs
             }
-        if self._epochs and all(owners.get(p) == (self._member.owner, epoch) for p, epoch in self._epochs.items()):
+        if self._epochs and all(owners.get(p) == (self._identity.owner, epoch) for p, epoch in self._epochs.items()):
             return True
         # Read again from the commits, with new leases.
         self._polled, self._renew_at = committed, 0
@@ -185,11 +185,11 @@ class SqliteConsumer:
 
     def lag(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_SELECT_LAG, (self._member.group, json.dumps(list(self._epochs)))).fetchone()[0])
+            return int(c.execute(_SELECT_LAG, (self._identity.group, json.dumps(list(self._epochs)))).fetchone()[0])
 
     def close(self) -> None:
         with self._db.write() as c:
-            release_share(c, self._member, self._epochs, self._now())
+            release_share(c, self._identity, self._epochs, self._now())
         self._epochs, self._polled = {}, {}
         self._leased_until = self._renew_at = 0
 
@@ -197,9 +197,9 @@ class SqliteConsumer:
         if (now := self._now()) < self._renew_at:
             return
         with self._db.write() as c:
-            share = take_share(c, self._member, self._epochs, now)
+            share = take_share(c, self._identity, self._epochs, now)
             gained = [p for p, epoch in share.epochs.items() if self._epochs.get(p) != epoch]
-            committed = {p: _offset(c.execute(_SELECT_COMMITTED, (self._member.group, p)).fetchone()) for p in gained}
+            committed = {p: _offset(c.execute(_SELECT_COMMITTED, (self._identity.group, p)).fetchone()) for p in gained}
         self._polled = {p: committed[p] if p in committed else self._polled[p] for p in share.epochs}
         self._epochs, self._leased_until = dict(share.epochs), share.until
         self._renew_at = now + (RENEWAL_INTERVAL_MS if share.is_complete else RETRY_INTERVAL_MS)
@@ -217,7 +217,7 @@ class SqliteConsumer:
                 for offset, key, value in c.execute(
                     _SELECT_RECORDS, (partition, self._polled[partition], limit - len(records))
                 ):
-                    record = Record(stream=self._member.stream, key=key, value=value)
+                    record = Record(stream=self._identity.stream, key=key, value=value)
                     records.append(Logged(partition=partition, offset=offset, record=record))
                 if len(records) == limit:
                     break

@@ -1,4 +1,4 @@
-"""Event log in log.db. Concurrent appends share one sync."""
+"""Event log in log.db. Concurrent appends can share one sync."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -8,17 +8,17 @@ from zlib import crc32
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.database_files import load_statement
-from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import ConsumerIdentity, SqliteConsumer
 from notifier.codec.messagepack import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITION_COUNTS
 
 RECORDS_PER_DELETE = 1_000
-"""Records deleted per transaction. The transactions are short, because appends wait for them."""
+"""Records deleted per transaction. Appends wait for it."""
 
 RECORDS_PER_READ = 100
-"""Uncommitted records that are read at a time. A record has a few kilobytes."""
+"""A record has a few kilobytes."""
 
 _SELECT_NEXT_OFFSET = "SELECT next_offset FROM next_offsets WHERE partition = ?"
 _PUT_NEXT_OFFSET = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
@@ -28,14 +28,14 @@ _SELECT_UNCOMMITTED = load_statement("read_unconsumed_log_records")
 
 
 class SqliteLog:
-    """Event log. Its database must be created with `unavailable_error=LogUnavailable`."""
+    """Event log. The database must be created with `unavailable_error=LogUnavailable`."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
         self._append_combined = WriteCombiner(self._write)
-        # Commits of offsets and leases need no sync, which would slow down the appends. If a power cut undoes such a
-        # commit, records are only processed again.
+        # Offsets and leases are written without a sync, which would slow down appends. If a power cut undoes such a
+        # write, records are only processed again.
         self._relaxed = db.relaxed()
 
     def append(self, records: Sequence[Record]) -> None:
@@ -43,8 +43,8 @@ class SqliteLog:
             self._append_combined(records)
 
     def subscribe(self, stream: str, group: str, owner: str) -> SqliteConsumer:
-        member = GroupMember(group=group, stream=stream, owner=owner, partitions=partitions(stream))
-        return SqliteConsumer(self._relaxed, self._clock, member)
+        identity = ConsumerIdentity(group=group, stream=stream, owner=owner, partitions=partitions(stream))
+        return SqliteConsumer(self._relaxed, self._clock, identity)
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         return islice(
@@ -61,7 +61,7 @@ class SqliteLog:
         self._relaxed.close()
 
     def _uncommitted(self, partition: str, group: str) -> Iterator[Logged]:
-        """Yield uncommitted records of a partition. Short reads leave no transaction open between records."""
+        """Yield uncommitted records of a partition. No transaction stays open while the caller handles a record."""
         stream, last_offset = partition.rpartition("/")[0], -1
         while True:
             parameters = {"group": group, "partition": partition, "after": last_offset, "limit": RECORDS_PER_READ}
@@ -87,13 +87,13 @@ class SqliteLog:
             c.executemany(_PUT_NEXT_OFFSET, next_offsets.items())
 
     def _delete_committed(self, partition: str, before: datetime) -> int:
-        total, dropped = 0, RECORDS_PER_DELETE
-        while dropped == RECORDS_PER_DELETE:
+        total_count, deleted_count = 0, RECORDS_PER_DELETE
+        while deleted_count == RECORDS_PER_DELETE:
             with self._relaxed.write() as c:
                 parameters = {"partition": partition, "before": to_ms(before), "limit": RECORDS_PER_DELETE}
-                dropped = c.execute(_DELETE_RECORDS, parameters).rowcount
-            total += dropped
-        return total
+                deleted_count = c.execute(_DELETE_RECORDS, parameters).rowcount
+            total_count += deleted_count
+        return total_count
 
 
 def partitions(stream: str) -> list[str]:
@@ -101,7 +101,7 @@ def partitions(stream: str) -> list[str]:
 
 
 def partition_of(stream: str, key: str) -> str:
-    """Return the partition of a key. This function must never change: all records of a key belong in one partition."""
+    """Return the partition of a key. It must never change: all records of a key belong in one partition."""
     return f"{stream}/{crc32(key.encode()) % PARTITION_COUNTS[stream]}"
 
 

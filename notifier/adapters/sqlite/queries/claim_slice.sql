@@ -1,5 +1,4 @@
--- Claims a slice unless it has an unexpired claim. An expired claim is replaced with the next attempt. A returned
--- row means success.
+-- Claims a slice unless it has an unexpired claim. A returned row means success.
 INSERT INTO claims (subject, seq, slice, attempt, owner, claimed_at, until, reached)
 VALUES (?, ?, ?, 1, ?, ?, ?, 0)
 ON CONFLICT (subject, seq, slice) DO UPDATE

@@ -1,4 +1,4 @@
--- Advances a group's committed offset, never back, and only for the consumer that owns the partition in this epoch.
+-- Commits an offset, unless a later one is committed, or another consumer has taken the partition in a newer epoch.
 INSERT INTO committed_offsets (consumer_group, partition, offset)
 SELECT :group, :partition, :offset
 WHERE EXISTS (

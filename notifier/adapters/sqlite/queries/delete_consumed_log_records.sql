@@ -1,6 +1,6 @@
--- Deletes records appended before :before, up to the lowest commit of all groups that ever read the partition. If one
--- of these groups has no commit, or no group has ever read the partition, all records are kept. The statement checks
--- only the oldest :limit records: appends wait for it, and their wait must not grow with the log.
+-- Deletes records that were appended before :before and that every group has committed. The groups are those that ever
+-- leased the partition; without such a group all records are kept. The statement checks only the oldest :limit records,
+-- because appends wait for it.
 DELETE FROM records
 WHERE partition = :partition AND offset IN (
     SELECT offset

@@ -1,4 +1,4 @@
--- Extends or shortens a claim that the caller still owns, and records its progress.
+-- Extends or shortens a claim, and records its progress, if the caller still owns the claim.
 UPDATE claims
 SET until = ?, reached = ?
 WHERE subject = ? AND seq = ? AND slice = ? AND owner = ? AND attempt = ?

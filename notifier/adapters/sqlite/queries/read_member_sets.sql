@@ -1,5 +1,5 @@
--- All sets that decide the subject's audience in a shard: its own and the account-wide ones. The key is (owner, shard,
--- kind), so that this reads two short ranges.
+-- The subject's sets and the account-wide sets of a shard. The key is (owner, shard, kind), so this reads two short
+-- ranges.
 SELECT kind, blob
 FROM member_sets
 WHERE owner IN (?, '') AND shard = ?

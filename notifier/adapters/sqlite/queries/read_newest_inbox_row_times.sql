@@ -1,5 +1,5 @@
--- Time of each subject's newest row in an inbox window of a range, at a time or before. Newest first; subjects
--- without rows come last, with NULL.
+-- Time of each subject's newest row, up to a time, in an inbox window of a range. Newest first; subjects without rows
+-- come last, with NULL.
 SELECT
     (
         SELECT max(opened_at)

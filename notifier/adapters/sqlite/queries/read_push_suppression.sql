@@ -1,5 +1,5 @@
 -- Members of a shard that must not be alerted of a burst, by conditions that may have changed since the audience
--- snapshot. Block rows of follows and account preferences are read separately. Each branch reads one range of an index.
+-- snapshot. Block rows of follows, and account preferences, are read separately. Each branch reads one index range.
 SELECT member FROM marks
 WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
 UNION ALL
@@ -26,7 +26,7 @@ UNION ALL
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot < 1024
 UNION ALL
--- Deleted the account.
+-- The member's account is deleted.
 SELECT member FROM users
 WHERE deleted = 1 AND member BETWEEN :first AND :last
 UNION ALL

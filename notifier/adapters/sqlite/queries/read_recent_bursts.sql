@@ -1,4 +1,4 @@
--- Bursts opened since a time, after a position, newest first. It reads one index backwards without sorting.
+-- Bursts opened since a time, after a position, newest first. Reads one index backwards without sorting.
 SELECT blob
 FROM bursts
 WHERE opened_at >= ? AND (opened_at, subject, seq) < (?, ?, ?)

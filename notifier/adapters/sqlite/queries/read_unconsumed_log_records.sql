@@ -1,5 +1,4 @@
--- Oldest records of a partition after an offset and after a group's commit. A group without a commit gets all
--- records.
+-- Oldest records of a partition after an offset, and after the group's commit, if it has one.
 SELECT offset, key, value
 FROM records
 WHERE partition = :partition

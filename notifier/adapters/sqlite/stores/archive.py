@@ -1,6 +1,6 @@
-"""Reads bursts, their progress, audience snapshots and inbox rows page by page.
+"""Reads bursts, their progress, audience snapshots and inbox rows, with many short reads.
 
-Long reads would delay checkpoints of the write-ahead log.
+A long read would delay checkpoints of the write-ahead log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _SELECT_ROWS_AFTER = load_statement("read_inbox_rows_after")
 _SELECT_ROWS_OF_BURST = load_statement("read_inbox_rows_of_burst")
 
 ArchivedRow = tuple[int, int, str, int, int, str, bytes]
-"""Range, inbox window, subject, opening time, seq, tier and members of an inbox row."""
+"""Range, inbox window, subject, opening time, seq, tier, members."""
 
 
 class SqliteArchive:
@@ -61,7 +61,7 @@ class SqliteArchive:
         key = str(burst.subject), burst.seq
         shards = sorted(shard for inbox in self._inboxes for (shard,) in _fetch_all(inbox, _SELECT_SHARDS, *key))
         for shard in shards:
-            # A snapshot may have been deleted since its shard was read.
+            # A snapshot may have been deleted since the shards were listed.
             for (blob,) in _fetch_all(self._inboxes[shard % len(self._inboxes)], _SELECT_SNAPSHOT, *key, shard):
                 yield unpack_snapshot(shard, blob)
 
@@ -70,15 +70,15 @@ class SqliteArchive:
         return map(_stored_row, chain.from_iterable(rows))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
-        # A restamp moves the opening time of a burst, maybe after rows were written. Read rows of the old times, too.
+        # A restamp may move the opening time of a burst after rows were written. Search up to the new time.
         opening_times = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
         opening_times += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]
         if not opening_times:
             return
-        first, last = min(opening_times), max(opening_times)
-        for window in range(window_of(first), window_of(last) + 1):
-            parameters = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
+        earliest, latest = min(opening_times), max(opening_times)
+        for window in range(window_of(earliest), window_of(latest) + 1):
+            parameters = window, str(burst.subject), to_ms(earliest), to_ms(latest), burst.seq
             for member_range in _ranges(inbox):
                 yield from _fetch_all(inbox, _SELECT_ROWS_OF_BURST, member_range, *parameters)
 
@@ -92,7 +92,7 @@ def _rows(inbox: Database) -> Iterator[ArchivedRow]:
 
 
 def _ranges(inbox: Database) -> Iterator[int]:
-    """Yield the ranges that have rows. Each query jumps to the next range."""
+    """Yield the ranges that have rows."""
     member_range: int | None = -1
     while (member_range := _fetch_all(inbox, _SELECT_NEXT_RANGE, member_range)[0][0]) is not None:
         yield member_range

@@ -31,13 +31,11 @@ class SqliteAudienceSnapshots:
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         return {shard: unpack_snapshot(shard, blob) for shard, blob in self._read_blobs(burst, shards)}
 
-    # Read the whole blob, because a part of it would be no faster. Decoding takes most of the time, and is done for one
-    # tier only.
+    # Reading a part of the blob would be no faster. Decoding takes most of the time, and is done for one tier only.
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         return {shard: unpack_tier_snapshot(shard, blob, tier) for shard, blob in self._read_blobs(burst, shards)}
 
     def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        # Read bitmaps only of shards with users to alert. Most shards have none.
         facts = self._read_facts(burst, shards)
         shards_to_alert = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
         alerted = {

@@ -13,12 +13,11 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 MIN_KEPT_CHANGES = 50_000
-"""Minimum number of changes that are kept. A reader that is further behind reads everything again. Usually it must do
-that anyway, because more than MAX_CHANGED_BURSTS bursts have changed."""
+"""A reader that is further behind must read everything again."""
 ROWS_PER_PRUNE = 1_000
-"""Old rows are deleted in groups of this size, in 0.3 ms. Most transactions don't touch the table's oldest page."""
+"""Old rows are deleted in groups of this size, in 0.3 ms. Most transactions don't change the table's oldest page."""
 ROWS_BETWEEN_PRUNES = 64
-"""Rows that a BurstChangeWriter writes between two attempts to delete old rows."""
+"""Rows that a BurstChangeWriter writes before it looks for old rows again."""
 LAPSE_KEY = ("", 0)
 """Subject and seq of the row of a lapse. No burst has the number 0."""
 
@@ -32,11 +31,11 @@ _SELECT_BURSTS = load_statement("read_bursts_by_key")
 @dataclass(frozen=True, slots=True)
 class SqlitePosition(FeedPosition):
     id: int
-    """Number of the last change that was read."""
+    """Id of the last change that was read."""
 
 
 class BurstChangeWriter:
-    """Writer of the change feed. It also deletes old changes, including those that a crashed process left."""
+    """Writes changes, and deletes old ones."""
 
     def __init__(self) -> None:
         self._rows_since_prune = ROWS_BETWEEN_PRUNES
@@ -83,8 +82,8 @@ class SqliteBurstChanges:
             oldest, newest = _oldest_and_newest(c)
             if newest == position.id:
                 return ChangesSince(bursts=(), has_viewer_lapse=False, position=position)
-            # If the newest id is below the position, the file was replaced by an older copy. If the oldest is above the
-            # next id, changes after the position were deleted.
+            # If the newest id is below the position, the file was replaced by an older copy. If the oldest id is above
+            # the next one, changes after the position were deleted.
             if newest < position.id or oldest > position.id + 1:
                 return None
             # Two more rows: one for a lapse, and one that shows that too many bursts have changed.

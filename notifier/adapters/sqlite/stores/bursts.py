@@ -37,7 +37,7 @@ MAX_TIME = (1 << 63) - 1
 """Greater than every stored time: the largest integer in SQLite."""
 
 OutcomeRow = tuple[str, str, str, int | None, str | None]
-"""Source, account, subject, seq and refusal."""
+"""Source, account, subject, seq, refusal."""
 
 
 class SqliteBursts:
@@ -120,7 +120,7 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
     )
 
 
-# Sequence heads in core.db: each is replaced only by its next version.
+# Sequence heads in core.db: a head is replaced only by its next version.
 
 _SELECT_HEADS = "SELECT blob FROM sequence_heads WHERE subject IN (SELECT value FROM json_each(?))"
 _SELECT_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = 0 ORDER BY subject LIMIT ?"
@@ -156,5 +156,5 @@ def _compare_and_set(c: sqlite3.Connection, head: Head) -> bool:
     swapped = c.execute(_INSERT_HEAD, row) if head.version == 1 else c.execute(_UPDATE_HEAD, (*row, head.version))
     if swapped.rowcount == 1:
         return True
-    # Our own write may be stored already, if its response was lost. Its nonce is unique.
+    # The same head may be stored already, if a write is repeated. Its nonce is unique.
     return c.execute(_SELECT_SAME_HEAD, (subject, head.version, head.nonce)).fetchone() is not None

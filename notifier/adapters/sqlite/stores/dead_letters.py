@@ -37,7 +37,7 @@ def letter_of(row: LetterRow) -> DeadLetter:
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
 
 
-# Lane tallies in core.db: each is replaced only by its next version.
+# Lane tallies in core.db: a tally is replaced only by its next version.
 
 _SELECT_TALLIES = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
 _REPLACE_TALLY = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"

@@ -1,6 +1,6 @@
 """Stores devices in core.db.
 
-A device has one row. If another user registers it, the row gets the new owner.
+A device has one row: its latest registration or removal, by any user.
 """
 
 import json
@@ -17,9 +17,7 @@ from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, Devic
 from notifier.ports.coordination import Clock
 
 UPDATES_PER_TRANSACTION = 1_024
-"""Device updates in one transaction. Between two transactions other writers get their turn."""
 MAX_EXPIRED_PER_TRANSACTION = 64
-"""Maximum number of expired rows that a transaction deletes, so that the transaction stays short."""
 
 _PUT_DEVICE = load_statement("put_device")
 _DELETE_EXPIRED = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"

@@ -1,4 +1,4 @@
-"""Stores follows in core.db: block rows, and members' own rows, which override them."""
+"""Stores follows in core.db: rows of whole blocks, and members' own rows, which override those."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,6 @@ from notifier.domain.ids import Subject
 from notifier.ports.audience import Pair
 
 BLOCKS_PER_TRANSACTION, FOLLOWS_PER_TRANSACTION = 256, 4_096
-"""Rows per transaction, so that other writers get their turn during an import of any size."""
 
 _PUT_FOLLOW = load_statement("put_follow")
 _PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"

@@ -12,12 +12,10 @@ from notifier.domain.audience.inbox_rows import InboxRows, window_of
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 
-# Sweep of an inbox file: it deletes rows of inbox windows that have expired as a whole, and old audience snapshots.
-
 RANGES_PER_READ = 256
-"""Ranges checked at a time, in about 2 ms."""
+"""Ranges that one statement checks, in about 2 ms."""
 ROWS_PER_DELETE = 2_000
-"""A transaction deletes about this many rows or snapshots, in about 10 ms, so that deliveries hardly wait."""
+"""A transaction deletes about this many rows or snapshots, in about 10 ms. Deliveries wait for it."""
 
 _FIND_EXPIRED_RANGES = load_statement("scan_ranges_for_expired_rows")
 _DELETE_EXPIRED_SNAPSHOTS = load_statement("delete_expired_audience_snapshots")
@@ -25,9 +23,9 @@ _DELETE_ROWS = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 
 class ExpirySweep:
-    """Sweep of one file. For each inbox window that expires, it scans all ranges once, over several calls.
+    """Deletes the rows of expired inbox windows, and old audience snapshots, from one file.
 
-    After a restart the sweep begins at the first range again, which only costs time.
+    When a further window expires, a new scan of all ranges starts. A scan extends over several calls.
     """
 
     def __init__(self, db: Database) -> None:
@@ -39,31 +37,31 @@ class ExpirySweep:
         """Delete up to about `limit` rows and snapshots, in short transactions, and return their number."""
         if (first_kept := window_of(now - RETENTION)) != self._first_kept_window:
             self._first_kept_window, self._next_range = first_kept, 0
-        swept = self._sweep_snapshots(now, limit)
-        while swept < limit and self._next_range is not None:
-            swept += self._sweep_ranges(self._next_range, limit - swept)
-        return swept
+        swept_count = self._sweep_snapshots(now, limit)
+        while swept_count < limit and self._next_range is not None:
+            swept_count += self._sweep_ranges(self._next_range, limit - swept_count)
+        return swept_count
 
     def _sweep_ranges(self, start: int, limit: int) -> int:
         with self._db.read() as c:
             condition = {"start": start, "first_kept_window": self._first_kept_window, "ranges": RANGES_PER_READ}
-            checked = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
-        expired = [member_range for member_range, has_expired in checked if has_expired]
-        swept, next_range = self._delete(expired, limit) if expired else (0, None)
+            checked_ranges = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
+        expired_ranges = [member_range for member_range, has_expired in checked_ranges if has_expired]
+        swept_count, next_range = self._delete(expired_ranges, limit) if expired_ranges else (0, None)
         if next_range is None:
-            next_range = checked[-1][0] + 1 if checked else None
+            next_range = checked_ranges[-1][0] + 1 if checked_ranges else None
         self._next_range = next_range
-        return swept
+        return swept_count
 
     def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
-        """Return the number of deleted rows, and the next range if a limit was reached before the last range."""
-        swept = 0
+        """Return the number of deleted rows, and the first range that a limit left over."""
+        swept_count = 0
         with self._db.write() as c:
             for member_range in ranges:
-                if swept >= min(limit, ROWS_PER_DELETE):
-                    return swept, member_range
-                swept += c.execute(_DELETE_ROWS, (member_range, self._first_kept_window)).rowcount
-        return swept, None
+                if swept_count >= min(limit, ROWS_PER_DELETE):
+                    return swept_count, member_range
+                swept_count += c.execute(_DELETE_ROWS, (member_range, self._first_kept_window)).rowcount
+        return swept_count, None
 
     def _sweep_snapshots(self, now: datetime, limit: int) -> int:
         with self._db.write() as c:
@@ -73,16 +71,13 @@ class ExpirySweep:
 
 
 SHARDS_PER_TRANSACTION = 16
-"""Shards whose rows are written in one transaction: at most 512 rows, in a few milliseconds.
+"""At most 512 rows, in a few milliseconds. Then another writer gets its turn, such as one of an urgent tier."""
 
-Then another writer gets its turn, such as one of an urgent tier.
-"""
-
-# OR IGNORE, not OR REPLACE: a row that is written again changes no page.
+# With OR REPLACE a row that is written again would change a page.
 _INSERT_ROW = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 RowValues = tuple[int, int, str, int, int, str, bytes]
-"""Values of the columns: range, inbox window, subject, opened at, seq, tier, members."""
+"""Range, inbox window, subject, opening time, seq, tier, members."""
 
 
 class SqliteInbox:
@@ -94,16 +89,16 @@ class SqliteInbox:
         for file, group in _by_file(rows, len(self._inboxes)).items():
             for batch in _batches(group):
                 on_progress()
-                # Insert in the order of the key, so that each page of the B-tree is found and changed once.
+                # The rows are in key order, so that successive rows change the same page of the B-tree.
                 with self._inboxes[file].write() as c:
                     c.executemany(_INSERT_ROW, chain.from_iterable(map(_row_values, batch)))
 
     def delete_expired(self, now: datetime, limit: int) -> int:
-        swept = 0
+        swept_count = 0
         for sweep in self._sweeps:
-            if swept < limit:
-                swept += sweep(now, limit - swept)
-        return swept
+            if swept_count < limit:
+                swept_count += sweep(now, limit - swept_count)
+        return swept_count
 
 
 def _by_file(rows: Sequence[InboxRows], file_count: int) -> dict[int, list[InboxRows]]:

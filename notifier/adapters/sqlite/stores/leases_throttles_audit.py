@@ -13,7 +13,7 @@ from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 
-# Audit log in core.db: append-only. The hash of each row covers the row before it, so that a changed row is detected.
+# Audit log in core.db: append-only. Each hash covers the body and the previous hash, so that a changed row is detected.
 
 ROWS_PER_PAGE = 500
 
@@ -25,7 +25,7 @@ _SELECT_AUDIT_ROWS_AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit W
 def append_to_audit(
     c: sqlite3.Connection, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
 ) -> None:
-    """Append an audit row in the transaction of the operation, so that neither exists without the other."""
+    """Append an audit row. Call this in the transaction of the operation."""
     entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     last = c.execute(_SELECT_LAST_HASH).fetchone()
@@ -33,7 +33,7 @@ def append_to_audit(
 
 
 def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
-    """Yield each body, oldest first, and whether its content and position are unchanged."""
+    """Yield each body, oldest first, and whether its hash is right."""
     number, previous = 0, b""
     while page := _read_page(db, number):
         for _, stored_hash, body in page:
@@ -50,8 +50,6 @@ def _read_page(db: Database, after_number: int) -> list[tuple[int, bytes, bytes]
 def _chain_hash(previous_hash: bytes, body: bytes) -> bytes:
     return hashlib.sha256(previous_hash + body).digest()
 
-
-# Leases, epochs and throttles.
 
 _ACQUIRE_LEASE = load_statement("acquire_lease")
 

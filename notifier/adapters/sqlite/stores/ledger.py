@@ -1,7 +1,4 @@
-"""Stores the delivery ledger in core.db: plans, unfinished bursts, entries, claims and deferred bursts.
-
-The progress of a burst is assembled from three queries: of its plan, entries and claims.
-"""
+"""Stores the delivery ledger in core.db: plans, unfinished bursts, entries, claims and deferred bursts."""
 
 import sqlite3
 from collections import defaultdict
@@ -22,7 +19,7 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
 
 BURSTS_PER_READ = 256
-"""Bursts per read, which takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
+"""At about ten milliseconds, a read is too short to delay a checkpoint of the write-ahead log."""
 
 _SELECT_PLANS = load_statement("read_plans")
 _SELECT_ENTRIES = load_statement("read_ledger_entries")
@@ -42,7 +39,7 @@ class SqliteLedger:
         with self._db.write() as c:
             for plan in plans:
                 subject, seq = str(plan.burst.subject), plan.burst.seq
-                # List the burst only with the first write of its plan: a repetition must not relist a finished burst.
+                # List the burst only with the first write of its plan: a repeat must not relist a finished burst.
                 if c.execute(_INSERT_PLAN, (subject, seq, pack(plan))).rowcount == 1:
                     c.execute(_INSERT_UNFINISHED, (subject, seq, to_ms(plan.opened_at)))
 

@@ -1,8 +1,4 @@
-"""Stores member sets and active-set entries in core.db.
-
-A member set is a bitmap for each owner, shard and kind. The owner is a subject, or empty for account-wide sets. One
-statement reads a subject's sets and the account-wide sets of a shard.
-"""
+"""Stores member sets and active-set entries in core.db."""
 
 import json
 import sqlite3
@@ -30,14 +26,11 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 
 BITMAPS_PER_TRANSACTION = 256
-"""Bitmaps per transaction, at most 4 MB: an import of any size needs little memory, and other writers get their
-turn."""
+"""At most 4 MB per transaction."""
 
 STORED_COUNT_TYPE = np.dtype("<u4")
-"""Stored type of a shard's follower count."""
 
 _ACCOUNT_WIDE_OWNER = ""
-"""Owner of the account-wide sets."""
 _KINDS_BY_NAME = {str(kind): kind for kind in SetKind}
 
 _SELECT_SETS_OF_SUBJECT = load_statement("read_member_sets")
@@ -114,9 +107,9 @@ def _read_set(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> B
 
 
 def _personal_sets(c: sqlite3.Connection, user: UserId, shard: int) -> dict[SetKind, Bits]:
-    """Return the sets of a user's own subject (kind `self`). The user is its only follower.
+    """Return the sets of a user's own subject (kind `self`), whose only follower is the user.
 
-    Of the account-wide sets only those for alerts apply to the user.
+    Of the account-wide sets only those for alerts apply to this subject.
     """
     member = _member(c, user)
     if member is None or shard_of(member) != shard:
@@ -143,7 +136,7 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
 # Active sets in core.db: a bitmap for each set, shard and expiry hour.
 
 ENTRIES_PER_TRANSACTION = 256
-"""Bitmaps per transaction, as for the member sets: 4 MB at most, so that other writers get their turn."""
+"""At most 4 MB per transaction."""
 
 _FROM_SHARDS = "FROM active_set_entries WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
 _SELECT_ACTIVE = f"SELECT shard, blob {_FROM_SHARDS} AND last_hour >= ?"

@@ -1,6 +1,6 @@
 """Stores held mentions, and operators' verdicts on authors, in core.db.
 
-Each decision and its audit row are one transaction.
+A decision or verdict and its audit row are one transaction.
 """
 
 import json
@@ -48,7 +48,7 @@ class SqliteHeldMentions:
         self._clock = clock
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
-        """Hold the mentions. The same transaction deletes texts and rows that have expired."""
+        """Store the mentions, and delete expired texts and rows."""
         now = self._clock.now()
         with self._db.write() as c:
             c.executemany(_INSERT_MENTION, [_parameters(held) for held in held_mentions])
@@ -107,8 +107,6 @@ def held_mention_of(row: HeldMentionRow) -> HeldMention:
         decision=None if decision is None else ModerationDecision(decision),
     )
 
-
-# Operators' verdicts on authors, in core.db: each verdict and its audit row are one transaction.
 
 _PUT_VERDICT = load_statement("put_author_verdict")
 _SELECT_ALL_VERDICTS = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"

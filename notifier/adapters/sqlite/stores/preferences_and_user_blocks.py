@@ -34,7 +34,7 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
 from notifier.ports.viewer_facts import Pair
 
-# Account preferences in core.db: a row per field. The rows of a shard are adjacent.
+# Account preferences in core.db: one row per member and field.
 
 _WRITE_FIELD = load_statement("put_account_preference")
 _SELECT_FIELDS_OF_MEMBER_SPAN = (
@@ -74,7 +74,7 @@ class SqliteAccountPreferences:
 
 
 def account_fields_of(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, EncodedPreferences]]:
-    """Yield the members of a shard that have account preferences, with the stored fields."""
+    """Yield the stored fields of each member of a shard that has account preferences."""
     for member, rows in groupby(_fields_of_shard(c, shard), itemgetter(0)):
         yield Member(member), tuple((field, value) for _, field, value, _ in rows)
 
@@ -96,10 +96,9 @@ def _account_preferences_of(rows: Iterable[StoredField]) -> Mapping[Member, Acco
     return {member: decode_preferences(fields) for member, fields in preferences.items()}
 
 
-# Subject preferences in core.db: members' own rows, and block rows of mutes. A member's own row overrides a mute.
+# Subject preferences in core.db: members' own rows, and block rows of mutes. An own row overrides the block row.
 
 MUTES_PER_TRANSACTION = 4_096
-"""Mutes per transaction, so that other writers get their turn during an import of any size."""
 
 _COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
@@ -111,7 +110,7 @@ _SELECT_PREFERENCE = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = 
 _SELECT_PREFERENCES_OF_SHARD = f"SELECT {_COLUMNS} FROM subject_preferences WHERE subject = ? AND block / 128 = ?"
 
 NEVER_SET = -1
-"""Time of a field that was never set: earlier than the time of any change."""
+"""Time of a field that was never set: earlier than any change."""
 
 StoredPreference = tuple[int, int, str, str, int, int, int, bytes | None]
 """Values of _COLUMNS. Only a block row has `members`: a bitmap of the members who muted the subject."""
@@ -148,7 +147,7 @@ class SqliteSubjectPreferences:
 
 
 def _preference_parameters(change: PreferenceChange) -> tuple[object, ...]:
-    """Return the row of a change. A field that the change doesn't set gets the time NEVER_SET."""
+    """Return the row of a change. A field that the change leaves out gets the time NEVER_SET."""
     block, slot = divmod(change.member, BLOCK_MEMBERS)
     at, volume, visible_from = to_ms(change.at), change.volume, change.visible_from
     volume_and_time = (str(Volume.DEFAULT), NEVER_SET) if volume is None else (str(volume), at)
@@ -217,7 +216,6 @@ class SqlitePreferences:
 # User blocks in core.db: a row for each side, both in one transaction.
 
 USER_BLOCKS_PER_TRANSACTION = 4_096
-"""User blocks per transaction, so that other writers get their turn."""
 
 _WRITE_USER_BLOCK = load_statement("put_user_block")
 _SELECT_BLOCKED_BY_MEMBER = "SELECT other_account, until FROM user_blocks WHERE member = ? AND direction = 'blocks'"
@@ -247,8 +245,7 @@ class SqliteUserBlocks:
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
     """Return when the user blocks between the member and other accounts end, in both directions.
 
-    Of the accounts that block the member, the result has the first `max_blockers` by id, and those that the member
-    follows.
+    Of the accounts that block the member, only the first `max_blockers` by id and the followed ones are included.
     """
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()

@@ -1,4 +1,4 @@
-"""Stores retractions and the keys that lead to mentions, and erases authors' text, in core.db."""
+"""Stores retractions and mentions' lookup keys, and erases authors' text, in core.db."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +17,7 @@ from notifier.ports.event_log import DeadLetter
 from notifier.ports.moderation_and_retractions import MentionLocation
 
 ROWS_PER_READ = 500
-"""Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
+"""Long reads would delay checkpoints of the write-ahead log."""
 
 PUT_LOOKUP_KEY = (
     "INSERT OR IGNORE INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
@@ -97,7 +97,6 @@ def change_parameters(changed: SequencedMention, versions: Mapping[BurstKey, int
 
 
 def lookup_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
-    """Return a row for each lookup key of the mention."""
     return [(key, *_key_of_mention(sequenced)) for key in mention_lookup_keys(sequenced.mention)]
 
 
@@ -114,7 +113,7 @@ def _named_parameters(key: tuple[str, int, str, str]) -> dict[str, object]:
     return dict(zip(("subject", "seq", "source", "id"), key, strict=True))
 
 
-# Erasure targets in core.db: held mentions and dead letters, which also hold an author's text.
+# Erasure targets in core.db: held mentions and dead letters also contain an author's text.
 
 _SELECT_HELD = (
     f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"

@@ -1,7 +1,4 @@
-"""Stores the send log, and reads push suppression, in core.db.
-
-A batch is recorded before it is sent. Its outcome is recorded afterwards.
-"""
+"""Stores the send log, and reads push suppression, in core.db."""
 
 import json
 import sqlite3
@@ -28,9 +25,8 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import PushSuppression
 
 BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)
-"""How long a batch is kept: a day longer than the audience snapshots of its burst."""
 MAX_EXPIRED_PER_BATCH = 2
-"""Maximum number of expired batches that are deleted for each batch written. A batch expires once, so two keep up."""
+"""Expired batches deleted for each batch written. With more than one, a backlog shrinks."""
 
 _WHERE_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
 _INSERT_BATCH = """
@@ -88,12 +84,12 @@ def _key(log_key: SendLogKey, batch: SendBatch) -> BatchKey:
     return str(burst.subject), burst.seq, log_key.shard, str(log_key.platform), str(log_key.tier), batch.number
 
 
-# Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
+# Push suppression from core.db, read in one consistent snapshot.
 
 _SELECT_SUPPRESSED = load_statement("read_push_suppression")
 _SELECT_LATE_BLOCK_FOLLOWS = load_statement("read_block_follows_after_burst")
 _SELECT_EARLY_FOLLOWS = load_statement("read_follows_before_burst")
-# A shard has 128 blocks of 1,024 members. Slot 1,024 is a row of the whole block.
+# A shard has 128 blocks of 1,024 members. Slot 1,024 is the row of the whole block.
 _SELECT_OWN_VOLUMES = """
     SELECT block * 1024 + slot, volume FROM subject_preferences
     WHERE subject = :subject AND block / 128 = :shard AND slot < 1024 AND volume_at >= 0
@@ -144,7 +140,7 @@ def _suppressed_members(c: sqlite3.Connection, parameters: Parameters) -> Iterat
 
 
 def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
-    """Return members whose block row says that they followed after the opening, unless their own row says before."""
+    """Return members whose block row dates the follow after the opening, unless their own row dates it before."""
     members = {
         member for row in c.execute(_SELECT_LATE_BLOCK_FOLLOWS, parameters) for member in _members_of_block(*row)
     }
@@ -154,7 +150,7 @@ def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Coll
 
 
 def _own_volumes(c: sqlite3.Connection, shard_parameters: Iterable[Parameters]) -> Mapping[Member, Volume]:
-    """Return the volumes that members set for the subject. These override account preferences."""
+    """Return the volumes that members set for the subject, which override account preferences."""
     rows = chain.from_iterable(c.execute(_SELECT_OWN_VOLUMES, parameters) for parameters in shard_parameters)
     return {Member(member): Volume(volume) for member, volume in rows}
 

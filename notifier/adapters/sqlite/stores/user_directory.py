@@ -1,6 +1,6 @@
 """Stores the user directory and account flags in core.db.
 
-Users whose ids end in consecutive numbers can share one row, an id range.
+Users whose ids differ only in consecutive final numbers can share one row, an id range.
 """
 
 import json
@@ -40,10 +40,10 @@ _SELECT_NEXT_NUMBER = "SELECT next_number FROM counters WHERE name = 'members'"
 _RAISE_NEXT_NUMBER = "UPDATE counters SET next_number = max(next_number, ?) WHERE name = 'members'"
 
 USERS_PER_TRANSACTION = 16_384
-"""Users that get numbers in one transaction. It takes some tenths of a second; then other writers get their turn."""
+"""Such a transaction takes some tenths of a second."""
 
 DEFAULT_ACCOUNT = b""
-"""Stored account data of a user with default values, as most users have. Such a row takes a fifth of the space."""
+"""Stored account data of a user who only has a number. Such a row takes a fifth of the space."""
 
 
 class SqliteDirectory:
@@ -74,7 +74,7 @@ class SqliteDirectory:
         with self._db.write() as c:
             first, changes_before = _lease(c, len(users)), c.total_changes
             assigned = {user: Member(first + n) for n, user in enumerate(users)}
-            # Insert in the order of the table, so that each of its pages is changed once.
+            # Insert in key order, so that successive rows change the same page.
             c.executemany(_INSERT_NUMBER, [(user, assigned[user], DEFAULT_ACCOUNT) for user in sorted(assigned)])
             if c.total_changes - changes_before < len(assigned):
                 # A concurrent call has numbered some of the users. Our numbers for them stay unused.
@@ -119,7 +119,7 @@ class SqliteDirectory:
 
 
 def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, DirectoryEntry]:
-    """Return the accounts, within the caller's transaction. Single accounts override ranges."""
+    """Return the accounts. A user's own row overrides an id range."""
     rows = c.execute(_SELECT_ACCOUNTS, (json.dumps(list(users)),))
     accounts = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
     ranged = members_in_ranges((user for user in users if user not in accounts), partial(_ranges_of_ids, c))
@@ -127,7 +127,7 @@ def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId
 
 
 def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:
-    """Return the numbers of the users, within the caller's transaction. Single accounts override ranges."""
+    """Return the numbers of the users. A user's own row overrides an id range."""
     members = dict[UserId, Member](c.execute(_SELECT_MEMBERS, (json.dumps(list(users)),)).fetchall())
     return members | members_in_ranges((user for user in users if user not in members), partial(_ranges_of_ids, c))
 
@@ -176,10 +176,9 @@ def _range(row: tuple[str, int, int, int]) -> IdRange:
     return IdRange(prefix=prefix, first=first, count=count, first_member=Member(member))
 
 
-# Account flags in core.db: a row for each member and flag that was ever reported.
+# Account flags in core.db: one row per member and reported flag.
 
 FLAGS_PER_TRANSACTION = 4_096
-"""Rows per transaction, so that other writers get their turn during an import of any size."""
 
 _PUT_FLAG = load_statement("put_account_flag")
 _SELECT_FLAG = "SELECT is_on, sequence FROM account_flags WHERE flag = ? AND shard = ? AND member = ?"

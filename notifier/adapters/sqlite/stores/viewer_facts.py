@@ -1,4 +1,4 @@
-"""Reads and writes one user's state in core.db; each read is one consistent snapshot."""
+"""Reads and writes one user's state in core.db. Each read is one consistent snapshot."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -113,7 +113,7 @@ class SqlitePeople:
 
 
 def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime]:
-    """Return the follows. A member's own row overrides the block's, even if it says that the member unfollowed."""
+    """Return the follows. A member's own row, even of an unfollow, overrides the block row."""
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
@@ -122,8 +122,8 @@ def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = at
-    visible_from_ms, unfollowed = shared | own, to_ms(UNFOLLOWED)
-    return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
+    visible_from_by_subject, unfollowed = shared | own, to_ms(UNFOLLOWED)
+    return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_by_subject.items() if at < unfollowed}
 
 
 def _marks(c: sqlite3.Connection, member: Member) -> Marks:

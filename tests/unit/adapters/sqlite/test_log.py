@@ -14,7 +14,7 @@ import pytest
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, MAX_PAUSE, GroupMember, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, MAX_PAUSE, ConsumerIdentity, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions
 from notifier.domain.errors import DiskFull, LogUnavailable
 from notifier.ports.event_log import Logged, Record
@@ -124,8 +124,8 @@ def test_polling_slows_while_log_is_quiet(files: Files, log: SqliteLog, clock: M
         time.sleep(seconds)
 
     wait = timedelta(milliseconds=200)
-    member = GroupMember(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
-    consumer = SqliteConsumer(files.log.relaxed(), clock, member, sleep)
+    identity = ConsumerIdentity(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
+    consumer = SqliteConsumer(files.log.relaxed(), clock, identity, sleep)
     while len(slept) < 100:
         assert consumer.poll(10, wait) == ()
     assert slept[0] == FIRST_PAUSE
