@@ -171,7 +171,7 @@ class MigrationRegister:
 def _with_retries(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = PLAIN
 ) -> list[Any]:
-    """Run a statement, and repeat it during an outage. It must be a read, or an idempotent write of the lock's holder."""
+    """Run a statement, and repeat it during an outage. Use only for reads, and for idempotent writes of the holder."""
     deadline = time.monotonic() + RETRY_TIMEOUT
     while True:
         try:

@@ -1,7 +1,6 @@
 """Stores member sets and active-set entries.
 
-An audience snapshot needs the sets of the subject and the account-wide sets, and for a restricted burst the author's
-followers. The sets of one owner and shard group are in one partition. All partitions are queried concurrently.
+The sets of one owner and shard group are in one partition. All partitions are queried concurrently.
 """
 
 from collections import defaultdict
@@ -34,7 +33,7 @@ from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.coordination import Clock
 
 BUFFERED_BITMAPS = 256
-"""Bitmaps in memory at a time, about 4 MB, whatever the size of an import."""
+"""Bitmaps in memory at a time: about 4 MB."""
 
 COUNT_TYPE = np.dtype("<u4")
 """Stored type of a shard's follower count."""
@@ -146,10 +145,7 @@ class CassandraMemberSets:
 
 
 def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerKinds]:
-    """Return the sets to read: the subject's and the account-wide ones.
-
-    A restricted burst also needs its author's followers. A subject of kind `self` needs only the sets for alerts.
-    """
+    """Return the sets to read. A subject of kind `self` has no sets of its own, and needs only the sets for alerts."""
     owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SET_KINDS)]
     if subject.kind is not Kind.SELF:
         owner_kinds = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]
@@ -177,8 +173,8 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
 # Active sets: a partition per set and shard, with a row for each hour at which entries expire.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
-"""How long a row stays after its hour. A process whose clock was set back still needs it, and a node whose clock is
-ahead must not remove it too early."""
+"""How long a row stays after its hour. A process whose clock was set back still needs the row, and a node whose clock
+is ahead must not remove the row too early."""
 NO_TTL = 0
 """TTL of a row that never expires."""
 

@@ -1,7 +1,7 @@
 """Stores the list of unfinished bursts, in half-minute slots of their opening time.
 
-A cache has a start time for each slot: all bursts of the slot that opened earlier are finished or deferred. With it a
-full scan skips most slots without unfinished bursts, and most tombstones of the bursts that were removed.
+A cache has a start time for each slot: no unfinished burst of the slot is known to have opened earlier. So a full scan
+skips most slots without unfinished bursts, and most tombstones of removed bursts.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-# Cache of one process. It says which slots a full scan reads, and from which opening time on.
+# Cache of one process: which slots a full scan reads, and from which opening time on.
 
 SLOT_MS = 30_000
 """Length of a slot in milliseconds. Each removed burst leaves a tombstone in its slot, and Cassandra rejects a query
@@ -59,7 +59,7 @@ class OpenSlotCache:
     """Start of the last successful scan."""
     slots_by_hour: dict[int, Collection[int]] = field(default_factory=dict)
     start_by_slot: dict[int, int] = field(default_factory=dict)
-    """Opening time from which on a scan reads the slot: all bursts that opened earlier are finished or deferred."""
+    """Opening time from which on a scan reads the slot. No unfinished burst is known to have opened earlier."""
     rescan_order: list[int] = field(default_factory=list)
     """Hours in the order in which they are rescanned next. The hour whose last rescan is longest ago comes first."""
     _listed_during_scan: set[int] = field(default_factory=set)
@@ -79,8 +79,8 @@ class OpenSlotCache:
             self._listed_during_scan.clear()
             self.rescan_order = [hour for hour in self.rescan_order if hour in all_hours]
             rescanned = self.rescan_order[:RESCANNED_HOURS_PER_SCAN]
-            # An hour may get new slots until MAX_LISTING_DELAY_MS after its end. The cache has all slots of an hour
-            # only if the last scan started after that.
+            # An hour normally gets new slots until MAX_LISTING_DELAY_MS after its end. Use the cached slots of an hour
+            # only if the last scan started after that time.
             first_incomplete_hour = hour_of(min(self.last_scan_started_at, now) - MAX_LISTING_DELAY_MS)
             cached = {
                 hour: slots
@@ -127,7 +127,7 @@ class OpenSlotCache:
             self._forget(self._listed_during_scan)
 
     def abort(self, scan: UnfinishedBurstScan) -> None:
-        """Put the rescanned hours of a failed scan last. One may be unreadable, and would also fail the next scan."""
+        """Put the rescanned hours of a failed scan last: an unreadable hour would make the next scan fail, too."""
         with self._lock:
             self._reorder(scan.rescanned_hours, ())
 
@@ -168,15 +168,13 @@ class UnfinishedBursts:
     """List of the unfinished bursts.
 
     Each row is written or deleted with the time of the decision as write timestamp. The later decision about a burst
-    wins, even if its write arrives first. Only a woken burst is listed with another write timestamp: its wake-up time,
-    which overrides the earlier deferral.
+    wins, even if its write arrives first. Only a woken burst is listed with a different write timestamp: its wake-up
+    time, which overrides the earlier deferral.
 
-    A stalled process may defer a burst whose wake-up time has passed meanwhile. If no process has woken it,
-    the burst is then missing from this list. Scans of the deferred bursts may start after its wake-up time, but the
-    next full scan, within an hour, wakes it.
+    A stalled process may defer a burst after the burst's wake-up time. Normal scans of the deferred bursts may then
+    miss the burst, until a full scan finds it within an hour.
 
-    Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones. A burst
-    that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
+    Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -250,7 +248,6 @@ class UnfinishedBursts:
         return [key for _, key in entries]
 
     def _read_slots(self, hours: Collection[int]) -> Mapping[int, Collection[int]]:
-        """Return the slots of each hour."""
         slots: dict[int, list[int]] = {hour: [] for hour in hours}
         queries = [(list(slots)[n : n + PARTITIONS_PER_QUERY],) for n in range(0, len(slots), PARTITIONS_PER_QUERY)]
         for hour, slot in (tuple(row) for rows in self._cluster.query_each(_SELECT_SLOTS, queries) for row in rows):
