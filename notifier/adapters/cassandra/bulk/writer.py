@@ -64,8 +64,7 @@ class CongestionWindow:
 
     size: float = INITIAL_WINDOW
     """Bytes that may be in flight."""
-    in_flight: int = 0
-    """Bytes in flight."""
+    bytes_in_flight: int = 0
     consecutive_rejections: int = 0
     """Number of rejections since the last accepted message.
 
@@ -77,7 +76,7 @@ class CongestionWindow:
 
     @property
     def is_full(self) -> bool:
-        return self.in_flight > FULL_SHARE * self.size
+        return self.bytes_in_flight > FULL_SHARE * self.size
 
     def delay(self, message_bytes: int, now: float) -> float | None:
         """Return the seconds until a message of this size may be sent; None if a response must arrive first.
@@ -86,14 +85,14 @@ class CongestionWindow:
         """
         if now < self.paused_until:
             return self.paused_until - now
-        return 0.0 if not self.in_flight or self.in_flight + message_bytes <= self.size else None
+        return 0.0 if not self.bytes_in_flight or self.bytes_in_flight + message_bytes <= self.size else None
 
     def on_sent(self, message_bytes: int) -> None:
-        self.in_flight += message_bytes
+        self.bytes_in_flight += message_bytes
 
     def on_accepted(self, message_bytes: int, sent_at: float, now: float) -> None:
         was_full = self.is_full
-        self.in_flight -= message_bytes
+        self.bytes_in_flight -= message_bytes
         self.consecutive_rejections = 0
         if now - sent_at > SLOW_RESPONSE_SECONDS:
             self._shrink(0.8, sent_at, now)
@@ -103,14 +102,14 @@ class CongestionWindow:
             )
 
     def on_rejected(self, message_bytes: int, sent_at: float, now: float) -> None:
-        self.in_flight -= message_bytes
+        self.bytes_in_flight -= message_bytes
         if self._shrink(0.5, sent_at, now):
             self.paused_until = now + BACKOFF.delay(self.consecutive_rejections).total_seconds()
             self.consecutive_rejections += 1
 
     def on_failed(self, message_bytes: int) -> None:
         """Remove a message that failed, but not because of the node's load."""
-        self.in_flight -= message_bytes
+        self.bytes_in_flight -= message_bytes
 
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:
         """Shrink the window by a factor, and return True.

@@ -145,7 +145,7 @@ class CassandraMemberSets:
 
 
 def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerKinds]:
-    """Return the sets to read. A subject of kind `self` has no sets of its own, and needs only the sets for alerts."""
+    """Return the sets to read. For a subject of kind `self`, the account-wide sets are only those for alerts."""
     owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SET_KINDS)]
     if subject.kind is not Kind.SELF:
         owner_kinds = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]

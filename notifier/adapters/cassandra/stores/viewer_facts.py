@@ -1,4 +1,4 @@
-"""Reads one user's follows, preferences, user blocks, marks and seen time; writes marks and seen times.
+"""Reads the viewer facts of one user; writes marks and seen times.
 
 A user's rows are in partitions of the user's member block and shard. The partitions are queried concurrently.
 """
