@@ -110,9 +110,9 @@ class ConcurrentQueries:
 
 DEADLINE = timedelta(seconds=2)
 MAX_IN_FLIGHT = 2_000
-"""Queries in flight, of all calls, at which further calls fail at once. Such calls would miss the deadline anyway."""
+"""Queries in flight, of all calls, at which further calls fail at once. They would probably miss the deadline."""
 MAX_IN_FLIGHT_PER_CALL = 50
-"""Maximum queries in flight per call. A call with thousands in flight would starve all other calls."""
+"""Maximum queries in flight per call. A call with thousands in flight could starve other calls."""
 
 
 class AsyncQueries:

@@ -338,8 +338,8 @@ def _was_applied(future: Any) -> bool | None:
 def security_options(*, user: str, password: str, ca_file: str) -> Mapping[str, Any]:
     """Return the driver options for credentials and TLS. Raises BadSetting.
 
-    With `ca_file`, which has an authority's certificate, that authority must have issued each node's certificate. A
-    node's certificate must also name the node's address.
+    `ca_file` has the certificate of the authority that issues the nodes' certificates. A node's certificate must name
+    the node's address.
     """
     options: dict[str, Any] = {}
     if user:

@@ -44,7 +44,7 @@ class CassandraStatus:
 
 
 def cassandra_status(access: CassandraAccess) -> CassandraStatus:
-    """Query all nodes. Raises as `Cluster.session` does if no node can be reached."""
+    """Query all nodes. Raises as `Cluster.session` does."""
     cluster = Cluster(replace(access, keyspace="system", response_timeout=QUERY_TIMEOUT))
     try:
         hosts = cluster.session().cluster.metadata.all_hosts()
@@ -86,7 +86,7 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Yield version and clock lead twice, because the first query may be slow and its reading less exact."""
+    """Yield two readings of the node's version and clock lead."""
     for _ in range(2):
         before = time.time()
         [row] = cluster.execute_on(host, _SELECT_VERSION_AND_TIME)

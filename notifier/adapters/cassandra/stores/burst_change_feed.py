@@ -26,8 +26,8 @@ repeats a longer write with the current time."""
 MAX_ATTEMPTS = 3
 """Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
-"""Overlap of successive reads: each read begins this much before the start of the last read. A row may become readable
-this long after the time in the row, by a reader's clock."""
+"""Overlap of successive reads: each read begins this much before the start of the last read. By a reader's clock, a row
+may become readable up to this long after the time in the row."""
 MAX_POSITION_AGE = timedelta(minutes=5)
 """Maximum age of a valid position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000

@@ -70,7 +70,7 @@ _PARTITION_KEY = itemgetter(0, 1, 2)
 """Partition key of a mention row: subject, seq and bucket."""
 
 IDS_PER_QUERY = 16
-"""Ids in one query. A node's Bloom filter rejects most ids without a read, so an id costs less than a query."""
+"""Ids in one query. A node's Bloom filter rejects most ids without a read, so more ids cost less than more queries."""
 MAX_REMEMBERED_BURSTS = 4_096
 """Number of remembered bursts above which all are forgotten."""
 
@@ -336,8 +336,8 @@ class CassandraHeads:
     def unpublished(self, limit: int) -> Sequence[Subject]:
         # This plain read of the index may miss a compare-and-set whose Paxos round was interrupted. That is harmless:
         #
-        # - If the write made the head unpublished, its log records are read again until their work is done. Each
-        #   attempt loads the head at SERIAL, which completes the round.
+        # - If the write made the head unpublished, the log records that caused the write are read again until their
+        #   work is done. Each attempt loads the head at SERIAL, which completes the round.
         # - If the write made the head published, the head is listed in vain. The process that is about to publish the
         #   head loads it at SERIAL, which completes the round and shows that nothing is left to do.
         return [Subject.parse(subject) for (subject,) in self._cluster.query(_SELECT_UNPUBLISHED, (limit,))]

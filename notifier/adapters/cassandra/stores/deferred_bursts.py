@@ -55,7 +55,7 @@ class CassandraDeferredBursts:
         self._clock = clock
         self._unfinished_bursts = unfinished_bursts
         self._scan_start = 0
-        """Wake-up time at which the next scan starts. The known bursts with earlier wake-up times are all woken."""
+        """Wake-up time at which the next scan starts, unless it is a full scan. Known earlier bursts are all woken."""
         self._next_scan_start = 0
         """Next value of `_scan_start`, which applies once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []

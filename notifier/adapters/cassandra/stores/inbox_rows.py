@@ -60,7 +60,7 @@ class CassandraInbox:
 SUBJECTS_PER_QUERY = 16
 """Subjects in one query. Some operators set a guardrail that forbids more than 20 values in an IN clause."""
 MAX_ROWS_PER_QUERY = 512
-"""Row limit of a query, for at most 300 kB. If a query of several subjects reaches the limit, each is queried alone."""
+"""Row limit of a query: at most 300 kB. If several subjects reach the limit together, each subject is queried alone."""
 MIN_FIRST_PAGE_ROWS = 64
 """Lowest row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
 MAX_INT64 = (1 << 63) - 1

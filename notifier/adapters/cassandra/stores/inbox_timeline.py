@@ -83,8 +83,8 @@ async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
     """Yield queries: subjects, the number of a partition of bursts, and burst numbers.
 
-    A query returns each stored burst that has one of the subjects and one of the numbers. Up to MAX_SUPERFLUOUS_ROWS of
-    a query may be superfluous. Subjects share queries, because a query costs the client 90 us, and a row 2 us.
+    A query returns each stored burst that has one of the subjects and one of the numbers, with at most
+    MAX_SUPERFLUOUS_ROWS superfluous rows. Subjects share queries: a query costs the client 90 us, and a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):

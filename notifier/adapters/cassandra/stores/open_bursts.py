@@ -28,10 +28,10 @@ TTL_MS = 8 * 24 * 3_600_000
 """Lifetime of a listed burst in milliseconds: the default TTL of its table, because the statements set no TTL."""
 MAX_LISTING_DELAY_MS = 60_000
 """Time after a burst's opening within which the burst is normally listed. The next full scan finds such a burst. If
-another process lists a burst later, a full scan finds the burst only when it rescans the burst's hour."""
+another process lists a burst later, full scans may miss the burst until one of them rescans the burst's hour."""
 RESCANNED_HOURS_PER_SCAN = 4
 """Hours whose slots a full scan reads from their start, whatever the cache has. At one scan per second, every hour is
-rescanned once a minute."""
+rescanned within a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class OpenSlotCache:
         return UnfinishedBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
 
     def scan_starts(self, scan: UnfinishedBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """Return for each slot the opening time from which on the scan reads it.
+        """Return for each slot the opening time from which on the scan reads the slot.
 
         Slots without unfinished bursts, according to the cache, are left out.
         """

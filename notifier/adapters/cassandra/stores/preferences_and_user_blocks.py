@@ -139,8 +139,8 @@ class CassandraSubjectPreferences:
         self._cluster = cluster
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
-        # Write the subject table first: once the inbox hides bursts of a subject, no alert of these may be sent. After
-        # an interruption the caller writes both tables again.
+        # Write the subject table first: once the inbox hides a burst, no alert of the burst may be sent. After an
+        # interruption the caller writes both tables again.
         for statements in zip(*(preference_statements(change) for change in changes), strict=True):
             self._cluster.query_all(statements)
 

@@ -53,8 +53,8 @@ _SELECT_MENTIONS_OF_BUCKET = """
 """
 
 KEYS_PER_QUERY = 16
-"""Retraction keys in one query. A node's Bloom filter rejects most keys without a read, so a key costs less than a
-query."""
+"""Retraction keys in one query. A node's Bloom filter rejects most keys without a read, so more keys cost less than
+more queries."""
 MENTIONS_PER_PAGE = 256
 """Mentions, or locations of mentions, per page. A mention takes about a kilobyte."""
 

@@ -73,7 +73,7 @@ class CassandraSendLog:
     ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         # Read at a quorum, not at SERIAL. A batch that may have been sent is stored on a quorum, so this read finds it.
         # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller reuses
-        # the number of such a batch, `write_ahead` refuses the write.
+        # the number of a stored batch, `write_ahead` refuses the write.
         groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
         shards_by_partition = {partition: list(group) for partition, group in groups}
         tier_partitions = [

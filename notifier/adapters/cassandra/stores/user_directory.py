@@ -184,9 +184,9 @@ class CassandraDirectory:
         return self._numbers.end()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
-        # Write the member rows first, so that each account can be found by its number. Mark deleted
-        # members before the accounts are written, and unmark restored members after that: a deleted member must not get
-        # an alert in between. After an interruption the caller enrols the accounts again, and writes the same rows.
+        # Write the member rows first, so that each account can be found by its number. Mark deleted members before the
+        # accounts are written, and unmark restored members after that: a deleted member must not get an alert in
+        # between. After an interruption the caller enrols the accounts again, and writes the same rows.
         latest = {account.user: account for account in accounts}.values()
         shard_keys = {account: (shard_of(account.member), account.member) for account in latest}
         requested = {account.user: account.member for account in latest}

@@ -155,8 +155,8 @@ class CassandraPeople:
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         # Write the table by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
-        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The request
-        # has failed, and the client repeats it.
+        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The request has
+        # failed, and the client repeats it.
         ttls = await self._mark_ttls(dict.fromkeys(bursts))
         timestamps = await self._mark_timestamps(member, list(ttls))
         rows_by_burst = [(*_key_by_burst(burst, member), str(mark), timestamps[burst]) for burst in ttls]
