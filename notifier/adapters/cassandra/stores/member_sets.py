@@ -1,4 +1,4 @@
-"""Stores member sets and active-set entries.
+"""Stores member sets, follower counts and active-set entries.
 
 The sets of one owner and shard group are in one partition. All partitions are queried concurrently.
 """
