@@ -22,7 +22,6 @@ Untyped = Callable[..., Any]
 """Function of kombu, which has no types."""
 
 EXPECTED_KEY_TYPES_OPTION = "expected_key_types"
-"""Name of the transport option whose value is the ExpectedKeyTypes."""
 
 UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
 """Keys that kombu uses for tasks that workers have not acknowledged yet, with their Redis types."""

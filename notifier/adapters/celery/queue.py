@@ -202,7 +202,6 @@ class PoolQueue:
             publish()
 
     def _declare_and_count(self, producer: Producer) -> int:
-        """Declare the queues, and return the number of tasks in them."""
         declared = (producer.channel.queue_declare(name, **self._declaration) for name in self._queues)
         return sum(int(queue.message_count) for queue in declared)
 

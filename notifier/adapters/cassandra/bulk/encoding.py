@@ -57,7 +57,6 @@ class RowMessage:
         return iter(())
 
     def first_row(self) -> "RowMessage":
-        """Return a message with the first row only."""
         return RowMessage(
             rows=self.rows, first_index=self.first_index, encoded_rows=self.encoded_rows[:1], ttl=self.ttl
         )

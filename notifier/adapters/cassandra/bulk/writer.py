@@ -168,7 +168,6 @@ class BulkWriter:
         self._uses_preencoding = False
 
     def query_id(self) -> bytes:
-        """Return the id of the prepared PUT_INBOX_ROW."""
         query_id: bytes = self._cluster.prepare(PUT_INBOX_ROW).query_id
         return query_id
 

@@ -25,7 +25,7 @@ class NodeStatus:
     version: str = ""
     """Empty if a query to the node failed."""
     clock_lead: float = 0.0
-    """Smallest possible lead of the node's clock over ours, in seconds. Negative if the node's clock is behind."""
+    """Smallest possible lead of the node's clock over ours, in seconds."""
     settings: Mapping[str, str]
     """Settings that have a value, by name. Empty if a query to the node failed."""
 

@@ -24,7 +24,6 @@ ROWS_PER_PAGE = 256
 SHARDS_PER_READ = 32
 """Shards whose audience snapshots are read together. A snapshot is up to 64 KiB."""
 RANGES_PER_READ = 128
-"""Ranges whose rows of a burst are queried together."""
 
 _SELECT_BURSTS = "SELECT blob FROM bursts"
 _SELECT_PLANS = "SELECT subject, seq FROM plans"

@@ -47,7 +47,6 @@ _SELECT_DORMANT = f"SELECT shard, push, p0, p1, p2 {_FROM_SHARD_GROUP}"
 _TTL_SECONDS = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
 
 SnapshotName = str
-"""Unique name under which a writer stores its snapshots."""
 
 
 class CassandraAudienceSnapshots:
@@ -137,7 +136,6 @@ class CassandraAudienceSnapshots:
 
 
 def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list[int]]]:
-    """Group the shards by the number of their choice partition."""
     groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
     return [(partition, list(group)) for partition, group in groups]
 
@@ -169,7 +167,7 @@ def read_snapshots(
 
 
 def _read_rows(cluster: Cluster, select: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
-    """Return the rows of the named snapshots. One query reads the shards of a shard group that have the same name."""
+    """Return the rows of the named snapshots, with one query for each shard group and name."""
     sorted_shards = sorted((shard_group_of(shard), name, shard) for shard, name in names.items())
     key = str(burst.subject), burst.seq
     queries = [

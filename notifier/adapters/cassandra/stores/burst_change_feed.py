@@ -24,7 +24,6 @@ MAX_WRITE_DURATION = timedelta(seconds=1)
 """Maximum duration of a write. During a longer write, readers may have read past the time in the rows. So the writer
 repeats a longer write with the current time."""
 MAX_ATTEMPTS = 3
-"""Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
 """Overlap of successive reads: each read begins this much before the start of the last read. By a reader's clock, a row
 may become readable up to this long after the time in the row."""

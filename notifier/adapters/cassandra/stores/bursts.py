@@ -226,8 +226,8 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
     )
 
 
-# Bursts of all subjects, newest first. They are read hour by hour. The buckets of an hour are merged, with one page of
-# each in memory.
+# Bursts of all subjects, newest first, read hour by hour. The buckets of an hour are merged, with one page of each
+# bucket in memory.
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
 READ_AHEAD = timedelta(hours=1)
@@ -288,7 +288,6 @@ class CassandraRecentBursts:
     def _entries_of_bucket(
         self, hour: int, bucket: int, page: Sequence[RecentEntry], earliest: int, rows_per_page: int
     ) -> Iterator[RecentEntry]:
-        """Yield the entries of the first page, and of the pages after it."""
         while page:
             yield from map(tuple, page)
             if len(page) < rows_per_page:
@@ -344,7 +343,6 @@ class CassandraHeads:
 
 
 def _replacement(head: Head) -> tuple[str, tuple[object, ...]]:
-    """Return the conditional write that replaces the previous version of the head."""
     row = (head.version, head.nonce, head.is_published, pack(head), str(head.subject))
     return (_INSERT_HEAD, row) if head.version == 1 else (_UPDATE_HEAD, (*row, head.version - 1))
 

@@ -106,7 +106,6 @@ class CassandraDeferredBursts:
             self._last_full_scan_at = now
 
     def _query_slots(self, statement: str, first_wake_up: int, last_wake_up: int, *other_values: object) -> list[Any]:
-        """Run the statement for all slots between two wake-up times."""
         slots = range(first_wake_up // WAKE_SLOT_MS, last_wake_up // WAKE_SLOT_MS + 1)
         queries = [
             ([*slots[n : n + SLOTS_PER_QUERY]], [*WAKE_BUCKETS], *other_values)

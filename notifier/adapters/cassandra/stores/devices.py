@@ -72,7 +72,6 @@ class CassandraDevices:
         self._cluster.query_each(_INSERT_OWNERSHIP, [self._ownership_row(update) for update in updates])
         ownerships = self._read_ownerships({update.id for update in updates})
         current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
-        # Delete the device rows of members that lose a device before writing those of the owners.
         self._cluster.query_each(_DELETE_DEVICE, _device_deletions(updates, ownerships, current))
         self._cluster.query_all(
             [
@@ -81,7 +80,7 @@ class CassandraDevices:
                 if isinstance(update, Device) and _is_current(update, current)
             ]
         )
-        # Delete the ownership rows of the members that lose a device. While such a row exists, each later update of the
+        # Delete the ownership rows of the members that lost a device. While such a row exists, each later update of the
         # device deletes the member's device row again.
         self._cluster.query_each(_DELETE_OWNERSHIP, _ownership_deletions(ownerships, current))
 
@@ -145,7 +144,6 @@ def _device_deletions(
 def _ownership_deletions(
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
 ) -> Iterator[Row]:
-    """Yield the parameters of _DELETE_OWNERSHIP for each row that is not the current one of its device."""
     for id, rows in ownerships.items():
         for ownership in rows:
             if ownership.member != current[id].member:
@@ -153,7 +151,6 @@ def _ownership_deletions(
 
 
 def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
-    """Return whether the update has the highest rank of its device."""
     return update.id in current and update.rank == current[update.id].rank
 
 

@@ -84,7 +84,6 @@ class InboxRowQuery:
 
     @property
     def latest_opening(self) -> int:
-        """Return the latest opening that a row after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
 
@@ -171,7 +170,6 @@ class _SubjectRowCursor:
     rows: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
 
     def take_page(self, page: Sequence[InboxRow], row_limit: int, reaching_rows: Sequence[InboxRow]) -> None:
-        """Keep the rows of a page that reach the member, and move to the next page."""
         self.rows |= {(row.burst, row.tier): row for row in reaching_rows}
         self.has_more = len(page) == row_limit
         if self.has_more:
@@ -235,7 +233,6 @@ class BurstQuery:
 
     @property
     def latest_opening(self) -> int:
-        """Return the latest opening that a burst after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
     def is_after(self, opened_at: int, subject: str, seq: int) -> bool:
@@ -260,9 +257,7 @@ class _SubjectBurstCursor:
     oldest_run: int = MAX_INT64
     """Oldest run that a query has returned."""
     has_more_runs: bool = True
-    """Whether there may be runs older than `oldest_run`."""
     last_opening: int = MAX_INT64
-    """Opening of the last burst that was read."""
     taken_count: int = 0
     """Number of the subject's bursts that were candidates for the result so far."""
     is_ended: bool = False
@@ -291,13 +286,11 @@ class NewestBursts:
         self._newest: list[BurstRow] = []
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[BurstRow]:
-        """Return the newest bursts of these subjects, up to the limit and newest first."""
         for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_PER_GROUP):
             await self._read_group([_SubjectBurstCursor(subject) for subject in batch])
         return self._newest
 
     async def _read_group(self, cursors: Sequence[_SubjectBurstCursor]) -> None:
-        """Add the newest bursts of a group of subjects to the result."""
         # Once the result is full, most further subjects have no burst that is new enough, and one burst shows that.
         bursts_per_subject = min(
             FIRST_PAGE_BURSTS if len(self._newest) < self._burst_query.limit else 1, self._burst_query.limit

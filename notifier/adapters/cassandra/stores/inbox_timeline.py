@@ -70,7 +70,6 @@ class CassandraTimeline:
 
 
 async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-    """Return the bursts that exist."""
     wanted_keys = set(keys)
     bursts = [
         unpack(Burst, row.blob)

@@ -53,7 +53,6 @@ _PUT_COUNTS_FENCED = f"{_PUT_COUNTS} USING TIMESTAMP ?"
 _ALERT_SET_KINDS = [SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
 
 OwnerKinds = tuple[str, list[SetKind]]
-"""The owner of sets, and the kinds to read."""
 
 
 class CassandraMemberSets:
@@ -92,7 +91,7 @@ class CassandraMemberSets:
     def _read(
         self, owner_kinds: Iterable[OwnerKinds], shards: Sequence[int]
     ) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
-        """Return the stored sets by owner and shard. The mapping has an empty dict for every other owner and shard."""
+        """Return the stored sets by owner and shard, with an empty dict for every other key."""
         groups = [(shard_group, list(group)) for shard_group, group in groupby(sorted(set(shards)), shard_group_of)]
         queries = [(owner, shard_group, group, kinds) for owner, kinds in owner_kinds for shard_group, group in groups]
         sets: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
@@ -176,7 +175,6 @@ KEPT_AFTER_EXPIRY = timedelta(days=2)
 """How long a row stays after its hour. A process whose clock was set back still needs the row, and a node whose clock
 is ahead must not remove the row too early."""
 NO_TTL = 0
-"""TTL of a row that never expires."""
 
 _SELECT_ACTIVE = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour >= ?"
 _SELECT_EXPIRING = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour = ?"
@@ -202,7 +200,6 @@ class CassandraActiveSets:
         )
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
-        # One bitmap per statement, as for the member sets.
         for batch in batches(entries, BUFFERED_BITMAPS):
             put_batches(self._cluster, [self._insert(entry, token) for entry in batch])
 

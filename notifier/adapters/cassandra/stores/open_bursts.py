@@ -41,7 +41,7 @@ class UnfinishedBurstScan:
     started_at: int
     """Time before the first query, in milliseconds. The scan may miss bursts that are listed after this time."""
     rescanned_hours: Collection[int]
-    """Hours whose slots are read from their start. The cache is not used for these hours."""
+    """Hours whose slots are read from their start, without the cache."""
     cached_slots: Mapping[int, Collection[int]]
     """Slots by hour, for the hours whose slots are all in the cache."""
     hours_to_read: Collection[int]
@@ -59,7 +59,7 @@ class OpenSlotCache:
     """Start of the last successful scan."""
     slots_by_hour: dict[int, Collection[int]] = field(default_factory=dict)
     start_by_slot: dict[int, int] = field(default_factory=dict)
-    """Opening time from which on a scan reads the slot. No unfinished burst is known to have opened earlier."""
+    """Opening time from which on a scan reads the slot."""
     rescan_order: list[int] = field(default_factory=list)
     """Hours in the order in which they are rescanned next. The hour whose last rescan is longest ago comes first."""
     _listed_during_scan: set[int] = field(default_factory=set)
@@ -90,10 +90,7 @@ class OpenSlotCache:
         return UnfinishedBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
 
     def scan_starts(self, scan: UnfinishedBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """Return for each slot the opening time from which on the scan reads the slot.
-
-        Slots without unfinished bursts, according to the cache, are left out.
-        """
+        """Return the start time of each slot, without the slots that have no unfinished bursts according to the cache."""
         with self._lock:
             starts = {
                 slot: 0 if hour in scan.rescanned_hours else self.start_by_slot.get(slot, 0)
@@ -155,7 +152,6 @@ _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND op
 READ_AHEAD = timedelta(seconds=5)
 """How far `UnfinishedBursts.since` reads ahead, because the clock of a process that opens bursts may be ahead."""
 PARTITIONS_PER_QUERY = 64
-"""Partitions in one query. A partition has the bursts of a slot, or the slots of an hour."""
 MAX_STORED_SLOTS = 4_096
 """Number of remembered slots above which the older ones are forgotten."""
 

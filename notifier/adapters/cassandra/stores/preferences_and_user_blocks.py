@@ -307,7 +307,6 @@ async def user_blocks_of(
 
 
 def user_block_query_limit(max_blockers: int) -> int:
-    """Return the row limit of SELECT_USER_BLOCKS."""
     return min(FIRST_QUERY_ROW_LIMIT, max_blockers)
 
 

@@ -156,7 +156,6 @@ def _mention(row: Any) -> Mention:
 # overwritten with one without text. A repeated write of the mention has a lower write timestamp, and restores nothing.
 
 LETTERS_PER_PAGE = 64
-"""Dead letters per page. A body is one log record or the name of a slice."""
 
 _SELECT_LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
 _EMPTY_LETTER = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"

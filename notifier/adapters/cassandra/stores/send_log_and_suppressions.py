@@ -59,7 +59,7 @@ _SELECT_BATCHES = """
 LogRowKey = tuple[str, int, str, str, int, int, int]
 """Primary key of a batch: the five columns of the partition key, then shard and number."""
 IntentRow = tuple[str, int, str, str, int, int, int, bytes]
-"""A batch as it is recorded before it is sent: its primary key and the packed intent."""
+"""Primary key of a batch, and the packed intent."""
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def _require_known(applied: bool | None) -> bool:
 
 
 def _groups_to_write(rows: Iterable[IntentRow]) -> Iterator[Sequence[Sequence[IntentRow]]]:
-    """Yield lists of groups. The groups of a list are written concurrently, each in one Paxos round.
+    """Yield lists of groups to write concurrently, each group in one Paxos round.
 
     The groups of a list are in different partitions, because conditional writes to one partition would contend.
     """
@@ -173,7 +173,7 @@ def _key(log_key: SendLogKey, batch: SendBatch) -> LogRowKey:
     )
 
 
-# Push suppression: several queries for each shard.
+# Push suppression
 
 _SELECT_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"

@@ -74,16 +74,15 @@ class RisingCounter:
 
 
 class MemberNumbers:
-    """Assigns member numbers. A process leases many of them at a time."""
+    """Assigns member numbers. Thread-safe."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._counter = RisingCounter(cluster, "members")
         self._unassigned = range(0)
-        """Numbers of this process's lease that are not assigned yet."""
+        """Leased numbers that are not assigned yet."""
         self._lock = Lock()
 
     def take(self, count: int) -> Sequence[int]:
-        """Return `count` numbers: first those that are left of the last lease, then those of a new lease."""
         with self._lock:
             leftover = self._unassigned[:count]
             self._unassigned = self._unassigned[count:]
