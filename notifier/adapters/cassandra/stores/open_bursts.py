@@ -90,7 +90,7 @@ class OpenSlotCache:
         return UnfinishedBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
 
     def scan_starts(self, scan: UnfinishedBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """Return the start time of each slot, without the slots that have no unfinished bursts according to the cache."""
+        """Return the scan start of each slot. Leave out slots without unfinished bursts, according to the cache."""
         with self._lock:
             starts = {
                 slot: 0 if hour in scan.rescanned_hours else self.start_by_slot.get(slot, 0)
