@@ -1,4 +1,4 @@
-"""Celery task queues: one application and one Redis database for each pool."""
+"""Celery task queues: one application for each pool."""
 
 from notifier.adapters.celery.app import celery_app, redis_broker_urls
 from notifier.adapters.celery.queue import CeleryQueue, check_connection

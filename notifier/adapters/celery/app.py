@@ -1,4 +1,4 @@
-"""Celery applications, one for each pool, with all their settings.
+"""Celery applications, one for each pool.
 
 Celery only wakes workers. The ledger holds the work, so Celery must not store results, or repeat or schedule tasks.
 """
@@ -26,15 +26,15 @@ from notifier.metrics import Metrics
 REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
 """Redis database of each pool. Database 0 is for other data.
 
-Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database of its
-own, only a pool's own workers restore its tasks.
+Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database for each
+pool, only the pool's workers restore the pool's tasks.
 """
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which kombu puts an unacknowledged task back into its Redis queue.
 
-A worker hands a slice back after TIME_SHARE. So a task that stays unacknowledged for this long belongs to a dead
-worker. Normally its slice was queued again from the ledger long ago, so the restored task finds nothing to do.
+A worker hands a slice back after TIME_SHARE, so a task that stays unacknowledged for this long probably belongs to a
+dead worker. Its slice was normally queued again from the ledger long ago, and the restored task finds nothing to do.
 """
 
 PRODUCER_TIMEOUT = 1.0
@@ -46,18 +46,18 @@ Unsent tasks are queued again from the ledger.
 HEARTBEAT_TIMEOUT = 2 * TIME_SHARE
 """Time without a heartbeat after which RabbitMQ considers a worker dead.
 
-A worker sends no heartbeat while it works, so a shorter time would disconnect it during a long slice. A dead process
-is detected at once, because its socket is closed.
+A worker sends no heartbeat while it works, so a shorter time would disconnect the worker during a long slice. A dead
+process is usually detected sooner, because its socket is closed.
 """
 
 QUORUM_ARGUMENTS = {"x-queue-type": "quorum"}
-"""Arguments of a quorum queue. A task that the queue confirmed is on the disks of a majority of its nodes."""
+"""Arguments of a quorum queue, which confirms a task once a majority of the queue's nodes has stored the task."""
 
 MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PUSH_STEPS)
 """P0 tasks that a push worker may prefetch: the whole credit that the dispatcher reserves for P0 slices."""
 
 WORKER_TIMEOUT = 5.0
-"""Seconds to wait for the broker in a worker. If that is too short, the worker only has to connect again."""
+"""Seconds to wait for the broker in a worker. After a timeout the worker only has to connect again."""
 
 
 class BrokerConnection(Connection):
@@ -86,9 +86,9 @@ def redis_broker_urls(url: str) -> Mapping[Pool, str]:
 class PriorityQueue(Queue):
     """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
-    RabbitMQ delivers its queues in no particular order, and quorum queues have no priorities before version 4. But a
-    worker prefetches MAX_PRIORITY_TASKS tasks of this queue, and only one of each other queue. So tasks of this queue
-    are in the worker already when it asks for the next task of another queue.
+    RabbitMQ delivers its queues in no particular order, and quorum queues have no priorities before version 4. A worker
+    prefetches MAX_PRIORITY_TASKS tasks of this queue, and only one of a normal queue. So tasks of this queue are in the
+    worker already when the worker asks for the next normal task.
     """
 
     def consume(self, *args: Any, **options: Any) -> Any:
@@ -102,9 +102,9 @@ class PriorityQueue(Queue):
 
 
 def queue_names(pool: Pool) -> tuple[str, ...]:
-    """Return the queue names of a pool, the one with priority first.
+    """Return the queue names of a pool, the priority queue first.
 
-    The names are in alphabetical order, too: on Redis a worker polls its queues in that order.
+    The names must also be in alphabetical order, because on Redis a worker polls its queues in that order.
     """
     name = f"notifier.{pool}"
     return (f"notifier.p0.{pool}", name) if pool in map(Pool, PUSH_STEPS) else (name,)
@@ -117,10 +117,9 @@ def queue_name_for(slice_: Slice) -> str:
 def celery_app(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, metrics: Metrics | None = None) -> Celery:
     """Create the application of a pool on its broker, without connecting.
 
-    The settings of producers and workers differ only in `timeout`. With `metrics`, the application counts the garbage
-    that it deletes from the broker.
+    With `metrics`, the application counts the garbage that it deletes from the broker.
     """
-    # Named after its only task, so that `workers/celery_worker.py` gets the name of the task from the application.
+    # Named after its only task: `workers/celery_worker.py` gets the name of the task from the application.
     app = Celery(TASK_NAME, set_as_current=False)
     app.amqp.Connection = BrokerConnection
     queues = _queues(broker, pool)
@@ -172,13 +171,13 @@ def is_redis(broker: str) -> bool:
 def declaration_options(broker: str) -> dict[str, Any]:
     """Return the options of a queue declaration.
 
-    Workers declare the same queues, and RabbitMQ refuses a declaration with other arguments.
+    Workers declare the same queues, and RabbitMQ refuses a declaration with different arguments.
     """
     return {"durable": True, "auto_delete": False, "arguments": None if is_redis(broker) else QUORUM_ARGUMENTS}
 
 
 def _queues(broker: str, pool: Pool) -> list[Queue]:
-    """Return the queues of a pool, the one with priority first. They use the default exchange."""
+    """Return the queues of a pool, the priority queue first."""
     *priority_names, name = queue_names(pool)
     queue_class: Callable[..., Queue] = Queue
     priority_queue_class: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue

@@ -1,9 +1,9 @@
 """Kombu transport for Redis that tolerates garbage in the broker's keys.
 
-Kombu trusts every key. If a key has a wrong type, workers fail, and a queue refuses new tasks. This transport deletes
+Kombu trusts every key. If a key has a wrong type, workers fail, or a queue refuses new tasks. This transport deletes
 such keys and skips messages that are not tasks. Lost tasks are queued again from the ledger.
 
-To restore a task means to put an unacknowledged task back into its queue, after VISIBILITY_TIMEOUT.
+To restore a task means to put an unacknowledged task back into its queue after a timeout.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,6 @@ Untyped = Callable[..., Any]
 """Function of kombu, which has no types."""
 
 EXPECTED_KEY_TYPES_OPTION = "expected_key_types"
-"""Name of the transport option whose value is the ExpectedKeyTypes."""
 
 UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
 """Keys that kombu uses for tasks that workers have not acknowledged yet, with their Redis types."""
@@ -40,9 +39,9 @@ for position, key in ipairs(KEYS) do
 end
 return deleted
 """
-"""Lua script: deletes the keys of a wrong type, and the mutex if it never expires.
+"""Lua script that deletes the keys of a wrong type, and a mutex that never expires.
 
-A script, because between a check and a deletion another process may delete the garbage and queue a task.
+With separate commands, another process could delete the garbage and queue a task between our check and our deletion.
 """
 
 TASK_NAME = "notifier.slice"
@@ -77,7 +76,7 @@ class ExpectedKeyTypes:
         return cls(type_by_key=type_by_key, garbage_counter=garbage_counter)
 
     def delete_garbage(self, client: Any) -> None:
-        """Delete keys of a wrong type, and a mutex without a TTL: it would stay, and no worker would restore tasks."""
+        """Delete keys of a wrong type, and a mutex without a TTL, which would keep workers from restoring tasks."""
         keys, types = list(self.type_by_key), self.type_by_key.values()
         self.count_garbage(client.eval(DELETE_GARBAGE, len(keys), *keys, *types, UNACKED_MUTEX_KEY))
 
@@ -113,7 +112,7 @@ class GarbageDeletingQoS(redis.QoS):
         self._retry_without_garbage(super().reject, delivery_tag, requeue)
 
     def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        # Kombu calls this regularly. With garbage in place of the mutex it would silently restore nothing.
+        # Kombu calls this regularly, and would silently restore nothing with garbage in place of the mutex.
         self.channel.delete_garbage()
         self._retry_without_garbage(super().restore_visible, *args, **kwargs)
 
@@ -141,7 +140,7 @@ class GarbageDeletingChannel(redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         base_method: Untyped = super().__init__
         base_method(*args, **kwargs)
-        # A process opens a new channel after a failure. If garbage caused the failure, it is deleted here.
+        # A process opens a new channel after a failure. Garbage may have caused the failure.
         self.delete_garbage()
 
     @property
@@ -190,7 +189,7 @@ class GarbageDeletingTransport(redis.Transport):
 def is_task(raw: Any, message: Any) -> bool:
     """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker.
 
-    Raises any error for a message without the parts of a task.
+    May raise any error for a message without the parts of a task.
     """
     if (raw["content-type"], raw["content-encoding"]) != ("application/json", "utf-8"):
         return False

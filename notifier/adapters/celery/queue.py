@@ -28,20 +28,19 @@ from notifier.metrics import Metrics
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a timeout.
 
-Without the circuit breaker, each call to a hung broker would wait for a timeout. The first call after this time shows
-whether the broker has recovered.
+Without the circuit breaker, each call to a hung broker would wait for a timeout.
 """
 
 MIN_TIMEOUT_SECONDS = 0.25
 """A call that fails after this many seconds or more counts as a timeout.
 
-If no broker runs at the address, a call fails within a millisecond. Such a failure leaves the circuit closed, so that
-the next call reaches a broker that has started in the meantime.
+If no broker runs at the address, a call fails within a millisecond. Such a failure leaves the circuit closed: the next
+call reaches a broker that has started in the meantime.
 """
 
 
 class BrokerBreaker:
-    """Thread-safe circuit breaker, shared by all pools of a process on the same server."""
+    """Thread-safe circuit breaker, shared by a queue's pools on the same server."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
@@ -50,7 +49,7 @@ class BrokerBreaker:
         self._lock = Lock()
 
     def begin_call(self) -> float:
-        """Return the start time of the call. Raises QueueUnavailable while the circuit is open and no trial is due."""
+        """Return the start time of the call. Raises QueueUnavailable while the circuit is open, except for a trial."""
         with self._lock:
             now = self._now()
             if self._is_open:
@@ -108,7 +107,7 @@ class CeleryQueue:
 
 
 class ConfirmingPublisher:
-    """Publisher with confirms on its own channel. The caller discards the publisher after an error.
+    """Publisher with confirms on its own channel. Discard it after an error.
 
     `send` waits once for a whole batch. Kombu's `confirm_publish` would wait for each task: 1 ms on an idle disk.
     """
@@ -123,7 +122,7 @@ class ConfirmingPublisher:
         self._channel.events["basic_nack"].add(self._on_nack)
 
     def send(self, count: int, publish: Callable[[], None], timeout: float) -> None:
-        """Call `publish`, which sends `count` tasks, and return when a majority of the queue's nodes has them.
+        """Call `publish`, which sends `count` tasks, and return when the broker has confirmed all of them.
 
         Raises OperationalError if the broker rejects a task. Raises OSError if confirms are missing after `timeout`
         seconds.
@@ -160,7 +159,7 @@ class PoolQueue:
         self._lock = Lock()
 
     def send(self, slices: Sequence[Slice]) -> None:
-        """Send the slices as tasks. After QueueUnavailable the dispatcher queues them again from the ledger."""
+        """Send the slices as tasks. After QueueUnavailable some of them may be queued."""
 
         def publish(producer: Producer) -> None:
             for slice_ in slices:
@@ -187,7 +186,7 @@ class PoolQueue:
                 result = operation(self._producer)
             except self._errors as error:
                 self._breaker.on_failure(started_at)
-                # Some tasks of the batch may be queued, and will be queued again: workers ignore duplicate tasks.
+                # The dispatcher queues the whole batch again. Workers ignore duplicates of tasks that were queued.
                 # Do not reuse the connection.
                 self._disconnect()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
@@ -203,7 +202,6 @@ class PoolQueue:
             publish()
 
     def _declare_and_count(self, producer: Producer) -> int:
-        """Declare the queues, and return the number of tasks in them."""
         declared = (producer.channel.queue_declare(name, **self._declaration) for name in self._queues)
         return sum(int(queue.message_count) for queue in declared)
 

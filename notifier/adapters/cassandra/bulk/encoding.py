@@ -15,7 +15,7 @@ from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 MAX_ROWS_PER_MESSAGE = 10
-"""Maximum rows in a message. Each row has its own partition, and by default a node warns about 11 or more of them."""
+"""Maximum rows in a message. Each row has its own partition, and by default a node warns about more than 10."""
 MAX_MESSAGE_BYTES = 5 * 1024
 """Maximum size of a message, as the node counts it.
 
@@ -25,8 +25,7 @@ above 50 KiB.
 ROW_OVERHEAD_BYTES = 17
 """Bytes that the node counts for a row in addition to the row's size on the wire.
 
-Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps. The node also counts the write time and the
-expiry time of each value. It does not count ids and lengths, which are part of the size on the wire.
+Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps.
 """
 
 PUT_INBOX_ROW = load_statement("put_inbox_row")
@@ -37,10 +36,10 @@ _VALUES_PER_ROW = 8
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RowMessage:
-    """BATCH message of inbox rows, which are already encoded.
+    """BATCH message of encoded inbox rows.
 
     This object replaces the list of statements in a batch of the driver. Its length is the number of rows, but
-    iterating over it yields nothing. So the driver encodes no row, and the protocol handler inserts the encoded ones.
+    iterating over it yields nothing. So the driver encodes no row, and the protocol handler inserts the encoded rows.
     """
 
     rows: InboxRows
@@ -58,7 +57,6 @@ class RowMessage:
         return iter(())
 
     def first_row(self) -> "RowMessage":
-        """Return a message with the first row only."""
         return RowMessage(
             rows=self.rows, first_index=self.first_index, encoded_rows=self.encoded_rows[:1], ttl=self.ttl
         )
@@ -87,7 +85,7 @@ class RowMessage:
 def divide_into_messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
     """Encode the rows, and divide them into messages. A row above MAX_MESSAGE_BYTES gets a message of its own.
 
-    `ttl` is in whole seconds and at least 1. `query_id` is the id of the prepared PUT_INBOX_ROW.
+    `ttl` is at least 1 second. `query_id` is the id of the prepared PUT_INBOX_ROW.
     """
     encoded = _encode_rows(rows, ttl, query_id)
     first_index = message_bytes = 0
@@ -139,7 +137,7 @@ _ROWS_OFFSET = _FRAME_HEADER_BYTES + 3
 
 
 class PreencodedBatch(BatchStatement):  # type: ignore[misc]  # the driver ships no types
-    """Batch with encoded rows. The driver never retries it; the bulk writer sends rejected rows again."""
+    """Batch with encoded rows."""
 
     def __init__(self, message: RowMessage) -> None:
         super().__init__(batch_type=BatchType.UNLOGGED)
@@ -166,7 +164,7 @@ def driver_batch(message: RowMessage, prepared: PreparedStatement) -> BatchState
 
 
 def encoding_matches_driver(handler: type[ProtocolHandler], message: RowMessage, prepared: PreparedStatement) -> bool:
-    """Return whether our encoding of one row equals the driver's byte by byte."""
+    """Return whether our encoding of the first row, and its routing key, equal those of the driver."""
     first_row = message.first_row()
     try:
         ours, regular = PreencodedBatch(first_row), driver_batch(first_row, prepared)

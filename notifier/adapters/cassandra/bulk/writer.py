@@ -1,4 +1,4 @@
-"""Writes inbox rows in bulk, with pre-encoded messages and asynchronous requests of the driver."""
+"""Writes inbox rows in bulk, with pre-encoded messages and congestion control."""
 
 import logging
 from collections import deque
@@ -29,8 +29,8 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.timing import Backoff
 
-# Congestion control. The congestion window is the number of bytes that may be in flight. It grows while Cassandra
-# responds quickly, and shrinks after a slow response or a rejection.
+# Congestion control. The congestion window is the number of bytes that may be in flight. The window grows while
+# Cassandra responds quickly, and shrinks after a slow response or a rejection.
 #
 # As in TCP, the increase is additive and the decrease multiplicative. Independent writers therefore converge to equal
 # shares, and the node's queue stays short enough for an urgent tier. The window counts bytes, not messages, because
@@ -39,9 +39,8 @@ from notifier.domain.timing import Backoff
 INITIAL_WINDOW = 512 * 1024
 """Initial window in bytes: about 100 messages, which one node writes in 30 ms."""
 MIN_WINDOW = 256 * 1024
-"""Smallest window in bytes. It keeps one node busy even if this process stalls for a while. Half of this would not."""
+"""Smallest window in bytes. With half as much, one node would run idle when this process stalls."""
 MAX_WINDOW = 8 * 1024 * 1024
-"""Largest window in bytes."""
 WINDOW_STEP = 128 * 1024
 """Growth of the window in bytes, after a full window of accepted messages.
 
@@ -50,24 +49,22 @@ A new window doubles instead, until it shrinks for the first time.
 FULL_SHARE = 0.75
 """Share of the window above which it counts as full.
 
-Only a full window grows. While it is full, an accepted message wakes no caller, unless its call has no other message in
-flight. So a caller that is woken can send many messages.
+Only a full window grows. While the window is full, an accepted message wakes a caller only if the message's call has
+nothing else in flight. So a caller that is woken can send many messages.
 """
 SLOW_RESPONSE_SECONDS = 0.1
-"""Response time above which the window shrinks. A message that took longer has probably waited in the node's
-queue."""
+"""Response time above which the window shrinks: the message has probably waited in the node's queue."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
-"""Pause after a rejection. It grows with each further rejection, until a message is accepted."""
+"""Pause after a rejection, by the number of consecutive rejections."""
 
 
 @dataclass(slots=True)
 class CongestionWindow:
-    """Decides when a message may be sent. It is not thread-safe."""
+    """Decides when a message may be sent. Not thread-safe."""
 
     size: float = INITIAL_WINDOW
     """Bytes that may be in flight."""
-    in_flight: int = 0
-    """Bytes that are in flight."""
+    bytes_in_flight: int = 0
     consecutive_rejections: int = 0
     """Number of rejections since the last accepted message.
 
@@ -75,27 +72,27 @@ class CongestionWindow:
     """
     paused_until: float = 0.0
     shrunk_at: float = 0.0
-    """Time at which the window last shrank."""
+    """Time at which the window last shrank, or 0 if it never did."""
 
     @property
     def is_full(self) -> bool:
-        return self.in_flight > FULL_SHARE * self.size
+        return self.bytes_in_flight > FULL_SHARE * self.size
 
     def delay(self, message_bytes: int, now: float) -> float | None:
         """Return the seconds until a message of this size may be sent; None if a response must arrive first.
 
-        The size of the message does not matter while nothing is in flight.
+        While nothing is in flight, the size of the message does not matter.
         """
         if now < self.paused_until:
             return self.paused_until - now
-        return 0.0 if not self.in_flight or self.in_flight + message_bytes <= self.size else None
+        return 0.0 if not self.bytes_in_flight or self.bytes_in_flight + message_bytes <= self.size else None
 
     def on_sent(self, message_bytes: int) -> None:
-        self.in_flight += message_bytes
+        self.bytes_in_flight += message_bytes
 
     def on_accepted(self, message_bytes: int, sent_at: float, now: float) -> None:
         was_full = self.is_full
-        self.in_flight -= message_bytes
+        self.bytes_in_flight -= message_bytes
         self.consecutive_rejections = 0
         if now - sent_at > SLOW_RESPONSE_SECONDS:
             self._shrink(0.8, sent_at, now)
@@ -105,20 +102,20 @@ class CongestionWindow:
             )
 
     def on_rejected(self, message_bytes: int, sent_at: float, now: float) -> None:
-        self.in_flight -= message_bytes
+        self.bytes_in_flight -= message_bytes
         if self._shrink(0.5, sent_at, now):
             self.paused_until = now + BACKOFF.delay(self.consecutive_rejections).total_seconds()
             self.consecutive_rejections += 1
 
     def on_failed(self, message_bytes: int) -> None:
-        """Remove a message that failed for another reason than the load of the node."""
-        self.in_flight -= message_bytes
+        """Remove a message that failed, but not because of the node's load."""
+        self.bytes_in_flight -= message_bytes
 
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:
-        """Shrink the window by a factor, down to MIN_WINDOW, because of a message that was sent at `sent_at`.
+        """Shrink the window by a factor, and return True.
 
-        Do nothing and return False if the message was sent before the window last shrank. It then reports the same
-        congestion again.
+        Do nothing and return False if the message was sent before the window last shrank: it reports the same
+        congestion.
         """
         if sent_at < self.shrunk_at:
             return False
@@ -127,10 +124,7 @@ class CongestionWindow:
 
 
 GIVE_UP_AFTER_SECONDS = 3.0
-"""Seconds of rejections, without an accepted message, after which a call of `send` fails.
-
-The worker then hands its slice back.
-"""
+"""Seconds of rejections, without an accepted message, after which a call of `send` fails."""
 
 _BUSY_ERRORS = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
 """Errors of a busy node or connection. The message is sent again: writing a row twice is harmless."""
@@ -145,12 +139,12 @@ class _SendCall:
     rejected: deque[RowMessage] = field(default_factory=deque)
     """Messages to send again."""
     in_flight: int = 0
-    """Number of messages in flight."""
+    """Messages in flight."""
     error: BaseException | None = None
     rejected_since: float | None = None
     """Time of the first rejection since the last accepted message."""
     awaiting_result_since: float = field(default_factory=monotonic)
-    """Time of the last result, or of a message that was sent later while none was in flight."""
+    """Start of the wait for a result, valid while a message is in flight."""
 
 
 class BulkWriter:
@@ -174,14 +168,13 @@ class BulkWriter:
         self._uses_preencoding = False
 
     def query_id(self) -> bytes:
-        """Return the id of the prepared PUT_INBOX_ROW. Raises as `Cluster.prepare` does."""
         query_id: bytes = self._cluster.prepare(PUT_INBOX_ROW).query_id
         return query_id
 
     def send(self, messages: Iterable[RowMessage]) -> None:
         """Write all messages at a quorum. Messages that a busy node rejects are sent again, more slowly.
 
-        Raises as `Cluster.query` does. Some rows may be written before the error, and some after it.
+        Raises as `Cluster.query` does. Some rows may be written before the error, and some afterwards.
         """
         call = _SendCall()
         with translate_errors("Writing rows failed"):
@@ -217,8 +210,8 @@ class BulkWriter:
     def _wait(self, call: _SendCall, seconds: float | None) -> None:
         """Wait for a result, at most for these seconds.
 
-        Raises StoreUnavailable if the call has messages in flight, and no result arrives within the response timeout.
-        This check replaces the driver's timeouts, which would need a timer for each message.
+        Raises StoreUnavailable if messages are in flight but no result arrives within the response timeout. This check
+        replaces the driver's timeouts, which would need a timer for each message.
         """
         if call.in_flight:
             remaining = call.awaiting_result_since + self._response_timeout - monotonic()
@@ -239,7 +232,7 @@ class BulkWriter:
         future.add_callbacks(lambda _: on_response(None), on_response)
 
     def _on_result(self, call: _SendCall, message: RowMessage, sent_at: float, error: BaseException | None) -> None:
-        """Handle the result of a message. This may run in the driver's thread, so it must not block."""
+        """Handle the result of a message. May run in the driver's thread, so it must not block."""
         now = monotonic()
         with self._result_arrived:
             call.in_flight -= 1
@@ -261,7 +254,7 @@ class BulkWriter:
             self._result_arrived.notify_all()
 
     def _session_for(self, message: RowMessage) -> Session:
-        """Return the session. A new one gets our protocol handler, unless the driver's internals have changed."""
+        """Return the session. A new session gets our protocol handler if the driver's internals are as expected."""
         session = self._cluster.session()
         if session is not self._session:
             if matches := encoding_matches_driver(self._handler, message, self._cluster.prepare(message.statement)):
@@ -283,6 +276,6 @@ class BulkWriter:
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether the error means a busy node. A NoHostAvailable has an error for each node that was tried."""
+    """Return whether the error, or that of each node in a NoHostAvailable, means a busy node or connection."""
     errors = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
     return bool(errors) and all(isinstance(cause, _BUSY_ERRORS) for cause in errors)

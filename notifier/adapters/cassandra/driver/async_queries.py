@@ -1,4 +1,4 @@
-"""Runs queries for coroutines, with a deadline. No thread waits for the results."""
+"""Runs queries for coroutines, with a deadline."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -20,17 +20,11 @@ BoundQuery = tuple[PreparedStatement, Row]
 
 
 class ConcurrentQueries:
-    """Queries that are in flight together, with their results. The first error ends all of them.
-
-    The driver's thread collects the results, and delivers all of them together to the event loop.
-    """
+    """Runs several queries concurrently. The first error ends all of them."""
 
     def __init__(self, session: Session, queries: Sequence[BoundQuery], mailbox: Mailbox) -> None:
         self.results: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
-        """Rows of each query.
-
-        Only the event loop's thread uses this future. The driver's thread uses the other attributes, too.
-        """
+        """Rows of each query. Only the event loop's thread may use this future."""
         self._session = session
         self._queries = queries
         self._mailbox = mailbox
@@ -47,7 +41,7 @@ class ConcurrentQueries:
         self._query_numbers, self._result_numbers = count(), count(1)
 
     def start(self, max_in_flight: int) -> None:
-        """Send the first `max_in_flight` queries. Each result sends the next query."""
+        """Send the first `max_in_flight` queries. The callbacks send the others."""
         for _ in range(min(max_in_flight, len(self._queries))):
             self._send_next()
 
@@ -115,11 +109,10 @@ class ConcurrentQueries:
 
 
 DEADLINE = timedelta(seconds=2)
-"""Default deadline of a call."""
 MAX_IN_FLIGHT = 2_000
-"""Queries in flight, of all calls, at which further calls fail at once. They would miss the deadline anyway."""
+"""Queries in flight, of all calls, at which further calls fail at once. They would probably miss the deadline."""
 MAX_IN_FLIGHT_PER_CALL = 50
-"""Maximum queries in flight per call. A call with thousands in flight would starve all other calls."""
+"""Maximum queries in flight per call. A call with thousands in flight could starve other calls."""
 
 
 class AsyncQueries:
@@ -139,20 +132,17 @@ class AsyncQueries:
         return rows
 
     async def query_each(self, statement: str, parameters: Iterable[Sequence[object]]) -> list[list[Any]]:
-        """Run one statement concurrently, once for each item of `parameters`. Return the results in their order."""
+        """Run a statement concurrently for each item of `parameters`, and return the results in the same order."""
         return await self.query_all([(statement, tuple(values)) for values in parameters])
 
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
-        """Run queries concurrently, at most MAX_IN_FLIGHT_PER_CALL at a time. Return the results in their order.
-
-        One deadline covers all queries. A query that is not sent by then is never sent.
-        """
+        """Run queries concurrently, under one deadline, and return the results in the order of the queries."""
         in_flight = min(len(queries), MAX_IN_FLIGHT_PER_CALL)
         return await self._limit.run(in_flight, self._run, queries)
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
-        """Apply one deadline to all queries inside the block. Raises StoreUnavailable once it has passed."""
+        """Apply one deadline to the block. Raises StoreUnavailable once the deadline has passed."""
         try:
             async with asyncio.timeout(self._limit.deadline.total_seconds()):
                 yield

@@ -1,4 +1,4 @@
-"""Joins rows into CQL batches, which cost hardly more than single rows."""
+"""Joins rows into CQL batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
@@ -10,23 +10,22 @@ from notifier.domain.audience.bitmap import SHARD_BLOCKS
 from notifier.domain.errors import StoreUnavailable
 
 MAX_ROWS_PER_BATCH = 10
-"""Maximum rows of distinct partitions in a batch. A node warns about more rows, and about more than 5 KiB."""
+"""Maximum rows of distinct partitions in a batch. By default a node warns about more partitions."""
 
 Row = tuple[object, ...]
 T = TypeVar("T")
 
 
 def batched_rows(write: str, rows: Sequence[Row]) -> tuple[str, Row]:
-    """Join rows into an unlogged batch. `write` is the statement that writes one of them.
+    """Join rows into an unlogged batch. `write` is the statement for one row.
 
-    A batch of several partitions is not atomic. After an error some rows may be written, and the caller must write all
-    of them again.
+    A batch of several partitions is not atomic. After an error some of the rows may be written.
     """
     return batched_writes([(write, row) for row in rows])
 
 
 def batched_writes(writes: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
-    """Do what `batched_rows` does, for rows of several tables."""
+    """Do what `batched_rows` does, for several statements."""
     if len(writes) == 1:
         return writes[0]
     statements = "".join(f"{write}; " for write, _ in writes)
@@ -43,17 +42,16 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 # subject, and in one by block.
 
 BUFFERED_ROWS = 4_096
-"""Rows, or pairs of rows, in memory at a time, about 1 MB, whatever the size of an import."""
+"""Rows, or pairs of rows, in memory at a time: about 1 MB."""
 MAX_ROWS_PER_PARTITION_BATCH = SHARD_BLOCKS
 """Maximum rows of one partition in a batch: one for each member block of a shard.
 
 A node takes half as long per row as with batches of 10.
 """
 MAX_BATCHES_IN_FLIGHT = 8
-"""Batches in flight: enough to keep a node busy, and few enough that none times out while the node pauses."""
+"""Batches in flight: enough to keep a node busy. With many more, some could time out while the node pauses."""
 MAX_ATTEMPTS = 3
-"""Attempts to write the batches of one call. A node may answer too late while it collects garbage. The writes are
-idempotent."""
+"""Attempts to write the batches of one call. A node that collects garbage may answer too late."""
 
 _PARTITION_KEY = itemgetter(0, 1)
 
@@ -61,9 +59,8 @@ _PARTITION_KEY = itemgetter(0, 1)
 def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterable[tuple[Row, Row]]) -> None:
     """Write each pair of rows: the first row to the subject table, the second to the block table.
 
-    The first two columns of a subject row are its partition key. The write is idempotent: after an interruption the
-    caller must write all rows again. The subject table is written first: push suppression must see a new follow no
-    later than the inbox does.
+    The first two columns of a subject row are its partition key. After an interruption the caller must write all rows
+    again. The subject table is written first: push suppression must see a new follow no later than the inbox does.
     """
     insert_by_subject, insert_by_block = inserts
     for chunk in batches(rows, BUFFERED_ROWS):
@@ -86,7 +83,7 @@ def put_by_partition(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None
 
 
 def put_batches(cluster: Cluster, statements: Sequence[tuple[str, Row]]) -> None:
-    """Write the batches, and write all of them again after an error. Raises StoreUnavailable after MAX_ATTEMPTS."""
+    """Write the batches, and repeat all of them after StoreUnavailable. The writes must be idempotent."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             cluster.query_all(statements, max_in_flight=MAX_BATCHES_IN_FLIGHT)

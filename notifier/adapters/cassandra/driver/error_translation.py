@@ -1,4 +1,4 @@
-"""Translates driver errors to StoreUnavailable, or to UnusableEnvironment for wrong credentials or certificates."""
+"""Translates driver errors to StoreUnavailable or UnusableEnvironment."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,12 +24,12 @@ _TRANSIENT_ERRORS = (
 
 
 @contextmanager
-def translate_errors(action: str) -> Iterator[None]:
-    """Raise StoreUnavailable for transient driver errors. Others, such as that of a wrong statement, pass unchanged."""
+def translate_errors(failure: str) -> Iterator[None]:
+    """Raise StoreUnavailable for transient driver errors. Other errors pass unchanged."""
     try:
         yield
     except _TRANSIENT_ERRORS as error:
-        raise StoreUnavailable(f"{action}: {type(error).__name__}.") from error
+        raise StoreUnavailable(f"{failure}: {type(error).__name__}.") from error
 
 
 # Some connection errors are transient. Others last until an operator acts.
@@ -37,12 +37,12 @@ def translate_errors(action: str) -> Iterator[None]:
 _CREDENTIALS_REJECTED = "Provided username"
 """Phrase in the error of a node that rejects our user.
 
-A node that can't read its user table at the moment sends another text. That error is transient.
+A node that can't read its user table at the moment sends a different text, and that error is transient.
 """
 _CREDENTIALS_MISSING = "Remote end requires authentication"
-"""Phrase in the driver's own error if a node requires credentials and none are configured."""
+"""Phrase in the driver's error if a node requires credentials and none are configured."""
 _CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
-"""Phrase in the error of a connection whose certificate our side rejects."""
+"""Phrase in the error if this process rejects a node's certificate."""
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:

@@ -29,11 +29,10 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement, named_
 from notifier.adapters.cassandra.driver.error_translation import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
-# Retry policy: retry some failed reads on the next host, and never retry a write, which may have taken effect although
-# its response was lost. A request that times out, at a node or in this process, is not retried either.
+# Retry policy. Some failed reads are retried on the next host. A write is never retried, because it may have taken
+# effect although its response was lost. A request that times out, at a node or in this process, is not retried either.
 
 MAX_READ_RETRIES = 2
-"""Maximum retries of a read, each on another node."""
 
 _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
@@ -66,15 +65,12 @@ def _retry_decision(query: Any, retry_num: int) -> tuple[int, Any]:
     return (RetryPolicy.RETRY_NEXT_HOST if retry else RetryPolicy.RETHROW), None
 
 
-# Deadlines of requests. A request is released once its response has arrived.
-#
-# The driver's own timer would refer to its request until the deadline passes, even after the response. The request
-# refers to the timer and to the response. Only the garbage collector would break this cycle, and meanwhile the bitmaps
-# of several seconds of reads would stay in memory.
+# Deadlines of requests. The driver's own timer refers to its request until the deadline, even after the response. The
+# request refers to the response, so the bitmaps of several seconds of reads would stay in memory.
 
 
 class DriverDeadline:
-    """Timer handle of a request. Cancelling it releases the callback, and with it the request."""
+    """Timer of a request. `cancel` releases the callback, and with the callback the request."""
 
     def __init__(self, on_passed: Callable[[], object]) -> None:
         self.timer: Any = None
@@ -100,40 +96,34 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
         return deadline
 
 
-# Rows with named columns. The driver's own factory creates a class for each response. For most responses that costs
-# more than to decode them.
+# Rows with named columns. The driver's own factory creates a class for each response, which usually costs more than
+# decoding the response.
 
 
 def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> list[Any]:
-    """Return the rows as named tuples. This is the row factory of the session's profiles."""
+    """Return the rows as named tuples."""
     return list(map(_row_class(tuple(columns))._make, raw_rows))
 
 
 @lru_cache(maxsize=512)
 def _row_class(columns: tuple[str, ...]) -> Any:
-    """Return the driver's named tuple for these columns. Columns that are no Python identifiers get other names."""
     [row] = named_tuple_factory(columns, [columns])
     return type(row)
 
 
 PROTOCOL_VERSION = vendor.ProtocolVersion.V4
-"""Version of the native protocol. Without a fixed version the driver tries versions until a node accepts one.
-
-Version 5 would add checksums to those of TCP and TLS, and would cost the node 10% more per row.
-"""
+"""Version of the native protocol. Version 5 would add checksums to those of TCP and TLS, at 10% more cost per row."""
 PLAIN = EXEC_PROFILE_DEFAULT
 """Profile for reads and writes at LOCAL_QUORUM."""
 SERIAL = "serial"
-"""Profile for reads that see all conditional writes that were decided, and that complete interrupted ones."""
+"""Profile for serial reads: they see each decided conditional write, and complete an interrupted one."""
 RESPONSE_TIMEOUT = timedelta(seconds=5)
 """Default timeout of a request, of a connection attempt, and of the driver's own queries."""
 SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
-"""Timeout of a schema change, which takes longer than a query."""
 RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts.
 
-The interval is constant. The driver's own backoff grows to ten minutes. A node that was down for a long time could stay
-unused for ten minutes after its return.
+The interval is constant. With the driver's own backoff, a node could stay unused for ten minutes after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
 """Heartbeat interval and timeout in seconds. A hung node is dropped after about five seconds. The driver's defaults
@@ -155,16 +145,16 @@ class CassandraAccess:
     """Datacenter whose nodes are queried.
 
     Conditional writes, and reads at SERIAL, need a quorum of the replicas in all datacenters. Other queries need a
-    quorum of the replicas in this one.
+    quorum of this datacenter's replicas.
     """
     replication: Mapping[str, str] = field(default_factory=lambda: _SINGLE_REPLICA)
-    """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
+    """Replication of a new keyspace. An existing keyspace keeps its own."""
     response_timeout: timedelta = RESPONSE_TIMEOUT
     security_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty means no TLS and no credentials."""
+    """Options for the driver's cluster: `auth_provider`, `ssl_context`."""
 
     def __post_init__(self) -> None:
-        """Check the keyspace name. It is inserted into statements, because CQL can't bind it. Raises BadSetting."""
+        """Check the keyspace name: CQL can't bind it, so statements contain it as text."""
         if not _KEYSPACE_NAME.fullmatch(self.keyspace):
             raise BadSetting(f"Invalid keyspace name: {self.keyspace!r}. Use lower-case letters, digits and _.")
 
@@ -176,10 +166,10 @@ class Cluster:
     """
 
     def __init__(self, access: CassandraAccess, require_schema: Callable[["Cluster"], None] = lambda _: None) -> None:
-        """Create the cluster without connecting.
+        """Create the cluster.
 
-        `require_schema` raises UnusableEnvironment if the keyspace doesn't fit the code. `prepare` calls it when a node
-        rejects a statement.
+        When a node rejects a statement, `prepare` calls `require_schema`, which raises UnusableEnvironment if the
+        keyspace doesn't fit the code.
         """
         self.access = access
         self._require_schema = require_schema
@@ -191,8 +181,8 @@ class Cluster:
     def session(self) -> Session:
         """Return the session of this process in our keyspace.
 
-        Raises StoreUnavailable. Raises UnusableEnvironment if the keyspace doesn't exist, if credentials are missing or
-        rejected, or if we reject a node's certificate.
+        Raises StoreUnavailable. Raises UnusableEnvironment for a missing keyspace, missing or rejected credentials, or
+        a bad certificate.
         """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
@@ -214,31 +204,27 @@ class Cluster:
             session.cluster.shutdown()
 
     def change_schema(self, statement: str) -> None:
-        """Change the schema on all nodes. After StoreUnavailable the change may have taken effect or not."""
+        """Change the schema, and wait for agreement. After StoreUnavailable the change may have taken effect or not."""
         _change_schema(self.session(), statement)
 
     def execute(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
-        """Run a statement without preparing it, for rare statements.
-
-        Raises as `session` does, and InvalidRequest for a wrong statement. After StoreUnavailable the statement may
-        have taken effect or not.
-        """
+        """Run a statement without preparing it. After StoreUnavailable a write may have taken effect or not."""
         session = self.session()
         with translate_errors("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
 
     def execute_on(self, host: Any, statement: str) -> list[Any]:
-        """Run a statement on this node only, without preparing it. Raises as `execute` does."""
+        """Run a statement on this node only, without preparing it."""
         session = self.session()
         with translate_errors("A statement failed"):
             return list(session.execute(statement, host=host))
 
     def cached_statement(self, statement: str) -> PreparedStatement | None:
-        """Return the prepared statement if this process has it already. Sends no request."""
+        """Return the statement if this process has prepared it. Sends no request."""
         return self._prepared.get(statement)
 
     def prepare(self, statement: str) -> PreparedStatement:
-        """Return the prepared statement; prepare it on first use. The driver repeats that on nodes that forgot it.
+        """Return the prepared statement. If a node forgets it, the driver prepares it there again.
 
         Raises as `session` does, what `require_schema` raises, and InvalidRequest for a wrong statement.
         """
@@ -259,10 +245,7 @@ class Cluster:
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
 
     def query_lazily(self, statement: str, values: Sequence[object] = (), *, rows_per_page: int) -> Iterator[Any]:
-        """Yield row by row and fetch page by page. Memory use does not depend on the number of rows.
-
-        Raises as `prepare` does, also between two rows.
-        """
+        """Yield the rows, and fetch one page at a time. Raises as `prepare` does, also between two rows."""
         with translate_errors("A statement failed"):
             bound = self.prepare(statement).bind(tuple(values))
             bound.fetch_size = rows_per_page
@@ -271,10 +254,7 @@ class Cluster:
     def query_each(
         self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
     ) -> list[list[Any]]:
-        """Run one statement concurrently, once for each item of `parameters`.
-
-        Return the results in their order. Raises as `query` does.
-        """
+        """Run a statement concurrently for each item of `parameters`, and return the results in the same order."""
         return self.query_all(((statement, values) for values in parameters), profile=profile)
 
     def query_all(
@@ -284,7 +264,7 @@ class Cluster:
         profile: object = PLAIN,
         max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
-        """Run statements concurrently. Return the results in the order of the statements. Raises as `query` does."""
+        """Run statements concurrently, and return the results in the same order. Raises as `query` does."""
         session = self.session()
         in_flight: deque[Any] = deque()
         results: list[list[Any]] = []
@@ -305,10 +285,7 @@ class Cluster:
         return bool(self.query(statement, values)[0].applied)
 
     def compare_and_set_each(self, statements: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
-        """Run conditional writes concurrently.
-
-        Return for each write whether it was applied, or None if that is unknown. Raises as `prepare` does.
-        """
+        """Run conditional writes concurrently. Return for each write whether it was applied, or None if unknown."""
         return self._run_conditional_writes(
             self.prepare(statement).bind(tuple(values)) for statement, values in statements
         )
@@ -319,13 +296,12 @@ class Cluster:
         """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
         The writes of a group share a partition, and need only one round of Paxos. Single writes would contend for the
-        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Return one result for each group,
-        with the same meaning as the results of `compare_and_set_each`.
+        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Return one result for each group.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
     def compare_and_set_groups(self, groups: Iterable[Sequence[tuple[str, Sequence[object]]]]) -> list[bool | None]:
-        """Do what `compare_and_set_batches` does, with groups of different statements."""
+        """Do what `compare_and_set_batches` does, for groups with several statements."""
         return self._run_conditional_writes(self._batch(group) for group in groups)
 
     def _batch(self, group: Sequence[tuple[str, Sequence[object]]]) -> Statement:
@@ -362,8 +338,8 @@ def _was_applied(future: Any) -> bool | None:
 def security_options(*, user: str, password: str, ca_file: str) -> Mapping[str, Any]:
     """Return the driver options for credentials and TLS. Raises BadSetting.
 
-    `ca_file` has the certificate of the authority that must have issued each node's certificate. A node's certificate
-    must also name the node's address.
+    `ca_file` has the certificate of the authority that issues the nodes' certificates. A node's certificate must name
+    the node's address.
     """
     options: dict[str, Any] = {}
     if user:
@@ -418,7 +394,6 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
 
 
 def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
-    """Return an execution profile at this consistency."""
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
         retry_policy=NextHostRetryPolicy(),

@@ -25,29 +25,26 @@ def load_statement(name: str) -> str:
     return (_QUERIES / f"{name}.cql").read_text()
 
 
-# Warm-up: the statements are constants of the modules in this package.
+# Warm-up
 
 _BINDS_VALUES = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
-"""Matches statements that bind values with `?`. Migrations and health checks use `%s`, and are not prepared."""
+"""Matches statements that bind values with `?`. Statements with `%s` run without being prepared."""
 
 TIMEOUT_SECONDS = 5.0
-"""Maximum duration of the warm-up: a role must start even if the store is slow. With one node it takes 0.5 s."""
+"""Time after which the warm-up stops: a role must start even if the store is slow. With one node it takes 0.5 s."""
 
 
 def statements() -> Sequence[str]:
-    """Return all statements that are constants of the modules in this package and bind values.
-
-    CQL batches, which are composed when they are written, are not among them.
-    """
+    """Return the statements that bind values, from the constants of all Cassandra modules."""
     constants = (text for module in _modules() for value in vars(module).values() for text in _strings(value))
     return list(dict.fromkeys(text for text in constants if _BINDS_VALUES.fullmatch(text)))
 
 
 def prepare_statements(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Prepare all statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
+    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
 
-    A statement that is left at the timeout is prepared on first use. So is one that a node rejects: the node may not
-    have the newest schema yet.
+    Skip a statement that a node rejects, because the node may not have the newest schema yet. Each statement that is
+    missing afterwards is prepared on first use.
     """
     deadline = monotonic() + timeout
     for statement in statements():
@@ -58,7 +55,7 @@ def prepare_statements(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> No
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Yield the constant if it is a string. Yield all strings of a mapping, such as one with a statement per tier."""
+    """Yield a string itself, and the strings of a mapping, such as one with a statement per tier."""
     candidates = value.values() if isinstance(value, Mapping) else [value]
     return (text for text in candidates if isinstance(text, str))
 

@@ -23,11 +23,11 @@ class NodeStatus:
     address: str
     datacenter: str
     version: str = ""
-    """Empty if the node doesn't respond."""
+    """Empty if a query to the node failed."""
     clock_lead: float = 0.0
-    """Smallest possible lead of the node's clock over ours, in seconds. Negative if the node's clock is behind."""
+    """Smallest possible lead of the node's clock over ours, in seconds."""
     settings: Mapping[str, str]
-    """Settings that have a value, by name. Empty if the node doesn't respond."""
+    """Settings that have a value, by name. Empty if a query to the node failed."""
 
     @property
     def is_up(self) -> bool:
@@ -86,7 +86,7 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Yield version and clock lead twice: the first reading is less exact if the query opens a connection."""
+    """Yield two readings of the node's version and clock lead."""
     for _ in range(2):
         before = time.time()
         [row] = cluster.execute_on(host, _SELECT_VERSION_AND_TIME)
@@ -94,8 +94,8 @@ def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 
 
 def clock_lead_of(their_time: float, before: float, after: float) -> float:
-    """Return the smallest possible lead of another clock over ours, in seconds. Negative if that clock is behind.
+    """Return the smallest possible lead of a node's clock over ours, in seconds. Negative if the node's is behind.
 
-    `their_time` was read between our clock's readings `before` and `after`. Return 0 if `their_time` is between them.
+    `their_time` was read between our clock's readings `before` and `after`.
     """
     return their_time - min(max(their_time, before), after)

@@ -28,8 +28,8 @@ their reads at SERIAL may time out."""
 _TABLE_ID_NAMESPACE = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
 # The table id is derived from the keyspace. With random ids two runners on different nodes could create two tables of
-# this name, and one of them would disappear with its rows. The column `holder` has the lock, and expires by its TTL, on
-# the clock of the nodes.
+# this name, and one of them would disappear with its rows. The column `holder` is the lock. Its TTL runs on the nodes'
+# clocks.
 _CREATE_REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
     list_name  text,
@@ -89,22 +89,22 @@ def entry_of(row: Any) -> MigrationEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationLock:
-    """Lock of one migration runner. Work under it must be idempotent: a runner may stall beyond its term."""
+    """Lock of one migration runner. Migrations must be idempotent, because a runner may stall beyond its term."""
 
     cluster: Cluster
     holder: str
     term: timedelta
 
     def renew(self) -> None:
-        """Renew the lock for another term. Raises StoreUnavailable, also if this runner has lost it."""
+        """Renew the lock for a full term. Raises StoreUnavailable, also if this runner has lost the lock."""
         self._write(_RENEW_LOCK)
 
     def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
-        """Write the entry. Call it before the first statement: a later edit of a half-applied file is then detected."""
+        """Write the entry before the first statement, so that a later edit of a half-applied file is detected."""
         self._write(_INSERT_ENTRY, phase, number, name, checksum, time.time_ns() // 1_000_000)
 
     def finish(self, phase: str, number: int) -> None:
-        """Record that the migration is applied. Call it after the last statement."""
+        """Record that all statements of the migration are applied."""
         self._write(_UPDATE_APPLIED_AT, time.time_ns() // 1_000_000, phase, number)
 
     def _write(self, statement: str, *values: object) -> None:
@@ -134,9 +134,9 @@ class MigrationRegister:
 
     @contextmanager
     def locked(self, term: timedelta, timeout: timedelta) -> Iterator[MigrationLock]:
-        """Hold the lock inside the block. The lock of a runner that died is free after its term.
+        """Hold the lock inside the block. The lock of a runner that died becomes free when the term ends.
 
-        Raises StoreUnavailable if the lock isn't free within the timeout.
+        Raises StoreUnavailable, also if the lock isn't free within the timeout.
         """
         lock = MigrationLock(cluster=self._cluster, holder=f"{uuid4()}", term=term)
         deadline = time.monotonic() + timeout.total_seconds()
@@ -153,14 +153,14 @@ class MigrationRegister:
     def _take(self, lock: MigrationLock) -> bool:
         """Try to take the lock, and return whether we have it.
 
-        Read the holder first with a plain read. A conditional write would contend with those of the holder.
+        Read the holder first, with a plain read. A conditional write would contend with the holder's writes.
         """
         if self._holder(PLAIN) is not None:
             return False
         try:
             return _was_applied(self._cluster.execute(_TAKE_LOCK, (_ttl_seconds(lock.term), lock.holder)))
         except StoreUnavailable:
-            # The result is unknown. The holder name is unique, so a read at SERIAL tells who holds the lock.
+            # The result is unknown. The holder's name is unique, so a read at SERIAL tells whether we hold the lock.
             return self._holder(SERIAL) == lock.holder
 
     def _holder(self, profile: object) -> str | None:
@@ -171,7 +171,7 @@ class MigrationRegister:
 def _with_retries(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = PLAIN
 ) -> list[Any]:
-    """Run a statement, and repeat it during an outage. Use it only for reads and for the holder's idempotent writes."""
+    """Run a statement, and repeat it during an outage. Use only for reads, and for idempotent writes of the holder."""
     deadline = time.monotonic() + RETRY_TIMEOUT
     while True:
         try:
@@ -216,7 +216,7 @@ def split_statements(script: str) -> Iterator[str]:
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
 """Folder of the migrations, inside the package. In the source tree it is a link to the top-level folder."""
 LOCK_TERM = 2 * SCHEMA_CHANGE_TIMEOUT
-"""Term of the lock: longer than any statement takes. A runner renews the lock before each statement."""
+"""Term of the lock: longer than a runner waits for a statement. A runner renews the lock before each statement."""
 LOCK_TIMEOUT = 2 * LOCK_TERM
 """How long a runner waits for the lock: longer than the term of a runner that died."""
 
@@ -262,9 +262,9 @@ def migrate(
 ) -> int:
     """Create the keyspace, apply the missing migrations of the phase, and return how many were applied.
 
-    If several runners start, one works and the others wait. After an interruption the next run starts the interrupted
-    file again, because its statements are idempotent. Raises SchemaNewer or SchemaChanged before it applies anything.
-    Raises UnusableEnvironment for phase post before phase pre is complete. After StoreUnavailable run it again.
+    If several runners start, one works and the others wait. An interrupted file is applied again from its start, so its
+    statements must be idempotent. Raises SchemaNewer or SchemaChanged before anything is applied. For phase post,
+    raises UnusableEnvironment while phase pre is incomplete.
     """
     migrations = _read_migrations(folder)
     cluster.create_keyspace()
@@ -313,8 +313,8 @@ def _register_entries(cluster: Cluster) -> Sequence[MigrationEntry]:
 def migration_differences(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
     """Return the migrations that are not applied, and the entries that the code does not know.
 
-    An entry is unknown if the code has no migration of its phase and number, or one with another checksum. Both lists
-    have texts such as `pre/0001_notifier_tables`.
+    An entry is unknown if the code has no migration of its phase, number and checksum. Both lists have texts such as
+    `pre/0001_notifier_tables`.
     """
     migrations = {migration.key: migration for migration in _read_migrations(folder)}
     applied = {(entry.phase, entry.number) for entry in entries if entry.applied}
@@ -342,10 +342,6 @@ def _read_migrations(folder: Path) -> list[CassandraMigration]:
 def _unapplied(
     register: MigrationRegister, migrations: Sequence[CassandraMigration], phase: Phase
 ) -> list[CassandraMigration]:
-    """Return the migrations of the phase that are not applied yet.
-
-    Raises UnusableEnvironment for phase post before phase pre is complete. Raises SchemaNewer or SchemaChanged.
-    """
     applied = _applied_keys(register.entries(), migrations)
     unapplied = [migration for migration in migrations if migration.key not in applied]
     unapplied_pre = [migration.name for migration in unapplied if migration.phase != Phase.POST]
@@ -355,7 +351,7 @@ def _unapplied(
 
 
 def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration) -> None:
-    """Apply a migration. A crash leaves an entry that was only started, and the next runner applies the file again."""
+    """Apply a migration. After a crash the next runner applies the whole file again."""
     lock.begin(*migration.key, migration.name, migration.checksum)
     for statement in migration.statements():
         lock.renew()
@@ -364,10 +360,7 @@ def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration)
 
 
 def _applied_keys(entries: Sequence[MigrationEntry], migrations: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
-    """Return the keys of the applied entries.
-
-    Raises SchemaNewer or SchemaChanged if the code does not know an entry, also if its migration was only started.
-    """
+    """Return the keys of the applied entries. Raises SchemaNewer or SchemaChanged for an entry unknown to the code."""
     checksums = {migration.key: migration.checksum for migration in migrations}
     for entry in entries:
         if (entry.phase, entry.number) not in checksums:

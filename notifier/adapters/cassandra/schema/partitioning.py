@@ -8,21 +8,18 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Subject, UserId
 
 BURSTS_PER_RUN = 1_024
-"""Bursts of a subject per partition of `bursts`. The number of the partition is stored as the run."""
+"""Bursts of a subject in one partition. Tables call the number of the partition `run`."""
 BUCKETS = 16
-"""Partitions over which rows are spread: the bursts of an hour, the mentions of a burst, all held mentions, and all
-verdicts."""
+"""Partitions over which rows are spread, such as the mentions of a burst."""
 HOUR_MS = 3_600_000
-"""One hour in milliseconds."""
 SHARDS_PER_GROUP = 8
-"""Shards in a shard group: their member sets share a partition, and so do their audience snapshots.
+"""Shards whose member sets share a partition. Their audience snapshots share a partition, too.
 
-A slice reads its shards with few queries. A response with ten dense sets for each shard has 1.3 MB.
+With more shards a slice would need fewer queries. A response with ten dense sets for each shard has 1.3 MB already.
 """
 
 
 def run_of(seq: int) -> int:
-    """Return the number of the burst's partition of bursts."""
     return seq // BURSTS_PER_RUN
 
 
@@ -50,12 +47,12 @@ def bucket_of_user(user: UserId) -> int:
     return crc32(user.encode()) % BUCKETS
 
 
-# Burst, mention and inbox rows are written with the rest of their lifetime as TTL, however late they are written.
+# Burst, mention and inbox rows get the rest of their lifetime as TTL, however late they are written.
 
 ROW_LIFETIME = RETENTION + timedelta(days=1)
 """Lifetime of rows that must not expire before their burst."""
 ERASURE_WRITE_TIMESTAMP = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
-"""Write timestamp of erasures, in microseconds: the year 2200. No other write of the same text has a higher one."""
+"""Write timestamp of erasures, in microseconds: the year 2200. All other writes of the text have lower timestamps."""
 
 
 def seconds_until(end: datetime, now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Reads bursts, their progress, snapshots and inbox rows page by page, with constant memory."""
+"""Reads bursts, their progress, snapshots and inbox rows page by page."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -24,7 +24,6 @@ ROWS_PER_PAGE = 256
 SHARDS_PER_READ = 32
 """Shards whose audience snapshots are read together. A snapshot is up to 64 KiB."""
 RANGES_PER_READ = 128
-"""Ranges whose rows of a burst are queried together."""
 
 _SELECT_BURSTS = "SELECT blob FROM bursts"
 _SELECT_PLANS = "SELECT subject, seq FROM plans"
@@ -66,7 +65,7 @@ class CassandraArchive:
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plans(burst):
             # A burst that becomes visible late gets a new opening time. Some of its rows may have been written before,
-            # with the opening time of the plan: read all rows from the earlier to the later time.
+            # with the opening time of the plan. Read all rows from the earlier to the later time.
             openings = plan.opened_at, *(stored.opened_at for stored in self._bursts.read([burst]).values())
             first, last = min(openings), max(openings)
             for window in range(window_of(first), window_of(last) + 1):
@@ -78,10 +77,7 @@ class CassandraArchive:
                         yield from (row for row in rows if row.seq == burst.seq)
 
     def _plans(self, burst: BurstKey) -> list[Plan]:
-        """Return the burst's plan in a list, which is empty if the burst has none.
-
-        Snapshots and rows exist only in the shards of the plan.
-        """
+        """Return a list with the burst's plan, if there is one. Snapshots and rows exist only in the plan's shards."""
         return [progress.plan for progress in self._ledger.read([burst]).values()]
 
 

@@ -47,7 +47,6 @@ _SELECT_DORMANT = f"SELECT shard, push, p0, p1, p2 {_FROM_SHARD_GROUP}"
 _TTL_SECONDS = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
 
 SnapshotName = str
-"""Unique name under which a writer stores its snapshots."""
 
 
 class CassandraAudienceSnapshots:
@@ -68,7 +67,7 @@ class CassandraAudienceSnapshots:
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
-        # Read bitmaps only of shards that may have members to alert. In P2 and DORMANT these are few shards.
+        # Read bitmaps only of shards that may have members to alert: few shards in P2 and DORMANT.
         alerting_names = {
             shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)
         }
@@ -97,16 +96,15 @@ class CassandraAudienceSnapshots:
         return [existing.get(snapshot.shard, snapshot) for snapshot in snapshots]
 
     def _chosen_snapshot_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
-        # Ignore choices that are older than SNAPSHOT_KEPT_FOR by our own clock. Their TTL runs on the node's clock.
+        # Ignore choices that are too old by our own clock, because their TTL runs on the node's clock.
         return chosen_snapshot_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
 
     def _choose(
         self, burst: BurstKey, shards: Collection[int], name: SnapshotName, now: int
     ) -> Mapping[int, SnapshotName]:
-        """Choose our name for the shards. Return the shards for which another name was chosen before, with that name.
+        """Choose our name for each shard that has none. Return the names that were chosen before, by shard.
 
-        Raises StoreUnavailable after a lost response: a writer must know which snapshots count before it uses any. The
-        writer's next attempt reads the chosen names.
+        Raises StoreUnavailable after a lost response: a writer must know which snapshots count before it uses any.
         """
         key = str(burst.subject), burst.seq
         chosen_elsewhere: dict[int, SnapshotName] = {}
@@ -132,13 +130,12 @@ class CassandraAudienceSnapshots:
             if not names:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
             chosen_elsewhere |= names
-            # A group is refused as a whole if one of its shards has a chosen name: choose again for the other shards.
+            # A group is refused as a whole if one of its shards has a name already. Choose again for the other shards.
             remaining = set(refused_shards) - names.keys()
         return chosen_elsewhere
 
 
 def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list[int]]]:
-    """Return the number and the shards of each choice partition that has some of these shards."""
     groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
     return [(partition, list(group)) for partition, group in groups]
 
@@ -148,8 +145,8 @@ def chosen_snapshot_names(
 ) -> Mapping[int, SnapshotName]:
     """Return the chosen name of each shard that has one. With `since`, leave out names that were chosen before.
 
-    A read at a quorum is enough, because a chosen name never changes. If it misses a name that another writer has just
-    chosen, our own compare-and-set is refused.
+    A read at a quorum is enough. It may miss a name that another writer has just chosen, but then our own
+    compare-and-set is refused.
     """
     results = cluster.query_each(
         _SELECT_CHOICES,
@@ -170,7 +167,7 @@ def read_snapshots(
 
 
 def _read_rows(cluster: Cluster, select: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
-    """Return the rows of the named snapshots. One query reads the shards of a shard group that have the same name."""
+    """Return the rows of the named snapshots, with one query for each shard group and name."""
     sorted_shards = sorted((shard_group_of(shard), name, shard) for shard, name in names.items())
     key = str(burst.subject), burst.seq
     queries = [

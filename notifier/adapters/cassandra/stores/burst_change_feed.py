@@ -21,13 +21,12 @@ from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSinc
 BUCKET_MS = 10_000
 """Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""
 MAX_WRITE_DURATION = timedelta(seconds=1)
-"""Maximum duration of a write. During a longer write, readers may have read past the time in its rows. The writer then
-writes the rows again, with the current time."""
+"""Maximum duration of a write. During a longer write, readers may have read past the time in the rows. So the writer
+repeats a longer write with the current time."""
 MAX_ATTEMPTS = 3
-"""Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
-"""Overlap of successive reads: each read goes back by this much from the start of the last read. When a row becomes
-readable, its time may already be this far in the past by the clock of a reader."""
+"""Overlap of successive reads: each read begins this much before the start of the last read. By a reader's clock, a row
+may become readable up to this long after the time in the row."""
 MAX_POSITION_AGE = timedelta(minutes=5)
 """Maximum age of a valid position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000
@@ -41,7 +40,7 @@ _SELECT_CHANGES = load_statement("read_burst_change_feed")
 ChangeKey = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE_SEQ of a lapse."""
 ReturnedChanges = Mapping[ChangeKey, tuple[int, int]]
-"""Changes that a reader has returned: the highest version of each, and the time in its newest row."""
+"""Changes that a reader has returned: the highest version of each change, and the time in the newest row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +70,9 @@ class BurstChangeEntry:
 def put_change_entries(
     cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], other_inserts: Iterable[tuple[str, Row]] = ()
 ) -> None:
-    """Write the entries, and other rows in the same batches. Call it once the bursts are durable.
+    """Write the entries, and other rows in the same batches. The bursts must be durable by then.
 
-    After StoreUnavailable some entries may be written.
+    After StoreUnavailable some rows may be written.
     """
     extra_rows = [*other_inserts]
     for _ in range(MAX_ATTEMPTS):
@@ -160,7 +159,7 @@ def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequen
 
 
 def _is_in_time(began: datetime, ended: datetime) -> bool:
-    """Return whether the write took at most MAX_WRITE_DURATION. Return False if the clock was set back meanwhile."""
+    """Return whether the write took at most MAX_WRITE_DURATION. Return False also if the clock was set back."""
     return timedelta(0) <= ended - began <= MAX_WRITE_DURATION
 
 

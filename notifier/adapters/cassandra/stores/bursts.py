@@ -2,15 +2,15 @@
 
 A burst is in three tables:
 
-- `bursts`, by (subject, run) with run = seq // 1024, holds the burst. Only this table has its current state.
+- `bursts`, by (subject, run) with run = seq // 1024, holds the burst's current state.
 - `burst_runs` has a row per run. Each burst of the run opened at the `opened_at` of this row, or later.
 - `bursts_by_hour` has a row that points to the burst, by the hour of its opening and the bucket of its subject.
 
 If a burst gets a new opening, its former row in `bursts_by_hour` stays. A reader of that table also reads the bursts,
-and skips a row whose burst is missing or has another opening.
+and skips a row whose burst is missing or has a different opening.
 
 A mention is in `mentions`, in the bucket of its event's id. Rows in `mention_ids` and `mentions_by_retraction_key`
-point to it.
+point to the mention.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -70,14 +70,11 @@ _PARTITION_KEY = itemgetter(0, 1, 2)
 """Partition key of a mention row: subject, seq and bucket."""
 
 IDS_PER_QUERY = 16
-"""Ids in one query. Most ids have no row, which a node's Bloom filter knows without a read. So a further id costs less
-than a further query."""
+"""Ids in one query. A node's Bloom filter rejects most ids without a read, so more ids cost less than more queries."""
 MAX_REMEMBERED_BURSTS = 4_096
-"""Number of remembered bursts above which all are forgotten. Under load each burst is written again and again for a
-minute."""
+"""Number of remembered bursts above which all are forgotten."""
 
 TtlSeconds = int
-"""TTL in seconds."""
 OutcomeRow = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
 
@@ -87,7 +84,7 @@ class CassandraBursts:
         self._cluster = cluster
         self._clock = clock
         self._written_openings: dict[BurstKey, datetime] = {}
-        """Opening with which this process has written the run and hour rows of each remembered burst."""
+        """Opening in the run and hour rows that this process has written, by remembered burst."""
 
     def write(
         self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
@@ -101,8 +98,8 @@ class CassandraBursts:
         # 1. The run and hour rows, the mentions and their lookup keys. Readers skip rows that point to a missing
         #    burst. Once the burst exists, all of these rows exist.
         # 2. The burst.
-        # 3. The ids of mentions: `known_events` must return an event only once its burst can be read. With them the
-        #    change feed: a process that reads a change must then read a burst at least as new.
+        # 3. The ids of mentions: `known_events` must return an event only once its burst can be read. Together with
+        #    the ids, the change feed: a process that reads a change must then read a burst at least as new.
         # 4. Changed mentions. The caller repeats this method until it succeeds.
         unlisted = [
             (burst, ttl) for burst, ttl in unexpired if self._written_openings.get(burst.key) != burst.opened_at
@@ -150,8 +147,8 @@ class CassandraBursts:
         return known
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        # No time of the event is known here, so the TTL starts now. If an event is refused twice, the later refusal
-        # wins; either is correct.
+        # No time of the event is known here, so the TTL starts now. Of two refusals of an event the later wins; either
+        # is correct.
         ttl = ROW_LIFETIME // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, ttl) for o in outcomes]
         self._cluster.query_each(_PUT_REFUSAL, rows)
@@ -167,8 +164,8 @@ class CassandraBursts:
     def _run_and_hour_inserts(self, bursts: Sequence[tuple[Burst, TtlSeconds]]) -> Iterator[tuple[str, Row]]:
         """Yield the inserts of the run and hour rows.
 
-        These rows don't change while a burst grows, and they live as long as the burst. A caller that writes them only
-        once saves one read and two writes for each further mention.
+        These rows don't change while a burst grows. Skipping them saves one read and two writes when a known burst is
+        written again.
         """
         yield from ((_PUT_RUN, run) for run in self._run_rows(burst for burst, _ in bursts))
         yield from ((_PUT_HOUR, _hour_row(burst, ttl)) for burst, ttl in bursts)
@@ -179,7 +176,7 @@ class CassandraBursts:
         self._written_openings |= {burst.key: burst.opened_at for burst in bursts}
 
     def _run_rows(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
-        """Return the row of each run, with the earliest opening of these bursts and of the stored row.
+        """Return the row of each run, with the earliest opening among these bursts and the stored row.
 
         The read-modify-write is safe: a subject's bursts are published one after another, in the order of its head.
         """
@@ -229,13 +226,13 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
     )
 
 
-# Bursts of all subjects, newest first. They are read hour by hour. The buckets of an hour are merged, with one page of
-# each in memory.
+# Bursts of all subjects, newest first, read hour by hour. The buckets of an hour are merged, with one page of each
+# bucket in memory.
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
 READ_AHEAD = timedelta(hours=1)
-"""How far openings are read into the future, by our clock. The clock of a burst's writer may be ahead, and a burst
-always opens after its predecessor."""
+"""How far openings are read into the future. A writer's clock may be ahead of ours, and a burst always opens after its
+predecessor."""
 MAX_TIME = (1 << 63) - 1
 """Later than the opening of every burst."""
 
@@ -291,7 +288,6 @@ class CassandraRecentBursts:
     def _entries_of_bucket(
         self, hour: int, bucket: int, page: Sequence[RecentEntry], earliest: int, rows_per_page: int
     ) -> Iterator[RecentEntry]:
-        """Yield the entries of the first page, and of the pages after it."""
         while page:
             yield from map(tuple, page)
             if len(page) < rows_per_page:
@@ -317,7 +313,7 @@ class CassandraHeads:
         self._cluster = cluster
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        # Read at SERIAL, which completes an interrupted compare-and-set: the next one depends on the result.
+        # Read at SERIAL, to complete an interrupted compare-and-set: the next compare-and-set depends on the result.
         results = self._cluster.query_each(_SELECT_HEAD, [(str(subject),) for subject in subjects], profile=SERIAL)
         stored = {head.subject: head for head in (unpack(Head, blob) for rows in results for (blob,) in rows)}
         return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
@@ -339,7 +335,7 @@ class CassandraHeads:
     def unpublished(self, limit: int) -> Sequence[Subject]:
         # This plain read of the index may miss a compare-and-set whose Paxos round was interrupted. That is harmless:
         #
-        # - If the write made the head unpublished, the records of the log that caused it are read again until their
+        # - If the write made the head unpublished, the log records that caused the write are read again until their
         #   work is done. Each attempt loads the head at SERIAL, which completes the round.
         # - If the write made the head published, the head is listed in vain. The process that is about to publish the
         #   head loads it at SERIAL, which completes the round and shows that nothing is left to do.
@@ -347,13 +343,12 @@ class CassandraHeads:
 
 
 def _replacement(head: Head) -> tuple[str, tuple[object, ...]]:
-    """Return the conditional write that replaces the previous version of the head."""
     row = (head.version, head.nonce, head.is_published, pack(head), str(head.subject))
     return (_INSERT_HEAD, row) if head.version == 1 else (_UPDATE_HEAD, (*row, head.version - 1))
 
 
 def _is_ours(head: Head, was_applied: bool | None, version: int, nonce: str) -> bool:
-    """Return whether our write took effect, although it was refused or its response was lost.
+    """Return whether the stored head is ours, although our write was refused or its response was lost.
 
     `version` and `nonce` were read at SERIAL after the write. Each write has a nonce of its own. Raises
     StoreUnavailable if the write may still take effect: its response was lost, and the stored version is lower.

@@ -34,7 +34,7 @@ class CassandraDeadLetters:
 
     def put(self, letter: DeadLetter) -> None:
         # If the response is lost, this method raises, and the caller puts the letter again. The second attempt may find
-        # the letter stored, also after a crash between the two tables. The entry in the list gets the stored time.
+        # the letter stored, also after a crash between the two tables. The list then gets the stored time.
         at = to_ms(letter.at)
         if not self._cluster.compare_and_set(_INSERT_LETTER, (letter.id, letter.stage, letter.cause, letter.body, at)):
             at = self._cluster.query(_SELECT_LETTER, (letter.id,), profile=SERIAL)[0].at
@@ -98,8 +98,8 @@ class CassandraDeadLetterTallies:
             action="lane.resume",
             detail=resume_audit(lane, stored.stop, reason),
         )
-        # Only a resume changes the tally of a stopped lane. If another process replaced it after our read, that process
-        # has ended the stop that is returned here.
+        # Only a resume changes the tally of a stopped lane. If another process replaced the tally after our read, that
+        # process has ended the stop that is returned here.
         self.compare_and_set(resumed(stored))
         return stored.stop
 

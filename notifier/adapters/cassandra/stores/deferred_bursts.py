@@ -15,12 +15,12 @@ from notifier.ports.coordination import Clock
 WAKE_SLOT_MS = 900_000
 """Length of a slot in milliseconds. It must not change, because slot and bucket are the partition key."""
 WAKE_BUCKETS = range(4)
-"""Buckets of a slot. A burst is in the bucket of its subject. Their number must not change either."""
+"""Buckets of a slot. A burst is in the bucket of its subject. The number of buckets must not change."""
 SLOTS_PER_QUERY = 16
-"""Slots in one query. With their buckets these are 64 partitions, and nearly all of them are empty."""
+"""Slots in one query: 64 partitions, nearly all of them empty."""
 MIN_SCAN_ROWS = 1_024
-"""Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts that are woken already, so one scan
-reads enough due bursts for several calls."""
+"""Lowest row limit of a scan. Each scan has to skip the tombstones of bursts that were woken before, so a scan reads
+due bursts for several calls."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
 """Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and quiet hours may defer a burst to the
 next quarter hour; the rest is margin."""
@@ -55,7 +55,7 @@ class CassandraDeferredBursts:
         self._clock = clock
         self._unfinished_bursts = unfinished_bursts
         self._scan_start = 0
-        """Wake-up time at which the next scan starts. The known bursts with earlier wake-up times are all woken."""
+        """Wake-up time at which the next scan starts, unless it is a full scan. Known earlier bursts are all woken."""
         self._next_scan_start = 0
         """Next value of `_scan_start`, which applies once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []
@@ -63,8 +63,8 @@ class CassandraDeferredBursts:
         self._last_full_scan_at: int | None = None
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        # Here and in `wake_due`, add the burst to one list before removing it from the other. A crash in between leaves
-        # the burst in both lists, and the next run repeats the step.
+        # Here and in `wake_due`, add the burst to one list before removing it from the other list. A crash in between
+        # leaves the burst in both lists, and the next run repeats the step.
         #
         # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
         # this process stalls here, another process may wake the burst first. The higher timestamp then wins in both
@@ -106,7 +106,6 @@ class CassandraDeferredBursts:
             self._last_full_scan_at = now
 
     def _query_slots(self, statement: str, first_wake_up: int, last_wake_up: int, *other_values: object) -> list[Any]:
-        """Run the statement for all slots between two wake-up times. It binds slots, buckets and the other values."""
         slots = range(first_wake_up // WAKE_SLOT_MS, last_wake_up // WAKE_SLOT_MS + 1)
         queries = [
             ([*slots[n : n + SLOTS_PER_QUERY]], [*WAKE_BUCKETS], *other_values)

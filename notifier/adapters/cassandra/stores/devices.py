@@ -33,10 +33,8 @@ UPDATES_PER_BATCH = 512
 BLOCKS_PER_READ = 8
 """Member blocks whose devices are read together: about 3 MB in all."""
 MEMBERS_PER_QUERY = 100
-"""Members of a block in one query."""
 
 _MICROSECONDS_PER_MS = 1_000
-"""Cassandra counts write timestamps in microseconds."""
 _PLATFORMS = [str(platform) for platform in Platform]
 
 _INSERT_OWNERSHIP = (
@@ -68,13 +66,12 @@ class CassandraDevices:
             self._apply(batch)
 
     def _apply(self, updates: Sequence[DeviceUpdate]) -> None:
-        # Write the ownership rows of these updates, and then read all ownership rows of these devices. Of concurrent
-        # writers, the one that reads last sees all rows. Write timestamps follow the rank of the update, so the order
-        # of arrival doesn't matter. After a crash the record is still in the log, and its consumer repeats everything.
+        # Write ownership rows before reading those of the devices: of concurrent writers, the one that reads last sees
+        # all rows. Write timestamps follow the rank of the update, so the order of arrival doesn't matter. After a
+        # crash the record is still in the log, and its consumer repeats everything.
         self._cluster.query_each(_INSERT_OWNERSHIP, [self._ownership_row(update) for update in updates])
         ownerships = self._read_ownerships({update.id for update in updates})
         current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
-        # First delete the device rows of the members that lose a device. Then write the device rows of the owners.
         self._cluster.query_each(_DELETE_DEVICE, _device_deletions(updates, ownerships, current))
         self._cluster.query_all(
             [
@@ -83,7 +80,7 @@ class CassandraDevices:
                 if isinstance(update, Device) and _is_current(update, current)
             ]
         )
-        # Delete the ownership rows of the members that lose a device. While such a row exists, each later update of the
+        # Delete the ownership rows of the members that lost a device. While such a row exists, each later update of the
         # device deletes the member's device row again.
         self._cluster.query_each(_DELETE_OWNERSHIP, _ownership_deletions(ownerships, current))
 
@@ -147,7 +144,6 @@ def _device_deletions(
 def _ownership_deletions(
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
 ) -> Iterator[Row]:
-    """Yield the parameters of _DELETE_OWNERSHIP for each row that is not the current one of its device."""
     for id, rows in ownerships.items():
         for ownership in rows:
             if ownership.member != current[id].member:
@@ -155,7 +151,6 @@ def _ownership_deletions(
 
 
 def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
-    """Return whether the update has the highest rank of its device."""
     return update.id in current and update.rank == current[update.id].rank
 
 

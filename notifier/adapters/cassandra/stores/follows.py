@@ -45,9 +45,8 @@ class CassandraFollows:
         put_in_both_tables(self._cluster, (_PUT_BLOCK_FOLLOWS_BY_SUBJECT, _PUT_BLOCK_FOLLOWS), map(_row_pair, follows))
 
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
-        # Insert the rows into the block table, where a compare-and-set keeps the first row of each subject and member
-        # block. Then write the kept rows to the subject table. After an interruption the caller inserts the rows again,
-        # and gets the kept ones.
+        # In the block table a compare-and-set keeps the first row of each subject and member block. Then write the kept
+        # rows to the subject table. After an interruption the caller inserts the rows again, and gets the kept ones.
         existing = self._read_block_follows([follow.key for follow in follows])
         new = [follow for follow in follows if follow.key not in existing]
         applied = self._cluster.compare_and_set_each(

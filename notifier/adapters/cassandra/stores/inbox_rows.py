@@ -55,12 +55,12 @@ class CassandraInbox:
         return seconds_until(expires_at(rows.opened_at), self._clock.now())
 
 
-# Inbox rows of one member, newest first. Only rows of the followed subjects are read.
+# Inbox rows of one member, newest first
 
 SUBJECTS_PER_QUERY = 16
 """Subjects in one query. Some operators set a guardrail that forbids more than 20 values in an IN clause."""
 MAX_ROWS_PER_QUERY = 512
-"""Row limit of a query: at most 300 kB. If a query of several subjects reaches it, each subject is queried alone."""
+"""Row limit of a query: at most 300 kB. If several subjects reach the limit together, each subject is queried alone."""
 MIN_FIRST_PAGE_ROWS = 64
 """Lowest row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
 MAX_INT64 = (1 << 63) - 1
@@ -84,7 +84,6 @@ class InboxRowQuery:
 
     @property
     def latest_opening(self) -> int:
-        """Return the latest opening that a row after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
 
@@ -93,10 +92,9 @@ class InboxRowReader:
     async_queries: AsyncQueries
 
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
-        """Return the rows of these inbox windows. The newest window comes first.
+        """Return the rows of these inbox windows, which are ordered newest first.
 
-        If the first window doesn't have enough rows, find out which of the other windows have rows. Read these in
-        groups of growing size, the windows of a group concurrently.
+        If the first window doesn't have enough rows, read further windows that have any, in groups of growing size.
         """
         rows = await self._read_windows(row_query, windows[:1])
         if len(rows) < row_query.limit and len(windows) > 1:
@@ -169,11 +167,9 @@ class _SubjectRowCursor:
     read_from: tuple[int, int]
     """Opening and number of the burst with which the next page starts."""
     has_more: bool = True
-    """Whether there may be more rows."""
     rows: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
 
     def take_page(self, page: Sequence[InboxRow], row_limit: int, reaching_rows: Sequence[InboxRow]) -> None:
-        """Keep the rows of a page that reach the member, and move to the next page."""
         self.rows |= {(row.burst, row.tier): row for row in reaching_rows}
         self.has_more = len(page) == row_limit
         if self.has_more:
@@ -207,8 +203,8 @@ def inbox_row_of(row: Any) -> InboxRow:
     )
 
 
-# The newest bursts of many subjects. A few bursts of each subject are read first. More are read only of those subjects
-# that may have further bursts newer than the oldest one of the result.
+# The newest bursts of many subjects. A few bursts of each subject are read first. Then more are read of the subjects
+# that may have further bursts in the result.
 
 SUBJECTS_PER_GROUP = 128
 """Subjects that are read together. The bursts of the first groups limit how far back later groups are read."""
@@ -237,7 +233,6 @@ class BurstQuery:
 
     @property
     def latest_opening(self) -> int:
-        """Return the latest opening that a burst after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
     def is_after(self, opened_at: int, subject: str, seq: int) -> bool:
@@ -252,7 +247,7 @@ class BurstQuery:
 
 @dataclass(slots=True)
 class _SubjectBurstCursor:
-    """Read position within the bursts of one subject, from the newest on, which has the highest number."""
+    """Read position within the bursts of one subject. The newest burst, which has the highest number, comes first."""
 
     subject: str
     runs: deque[int] = field(default_factory=deque)
@@ -262,9 +257,7 @@ class _SubjectBurstCursor:
     oldest_run: int = MAX_INT64
     """Oldest run that a query has returned."""
     has_more_runs: bool = True
-    """Whether there may be runs older than `oldest_run`."""
     last_opening: int = MAX_INT64
-    """Opening of the last burst that was read."""
     taken_count: int = 0
     """Number of the subject's bursts that were candidates for the result so far."""
     is_ended: bool = False
@@ -289,19 +282,16 @@ class NewestBursts:
         self._async_queries = async_queries
         self._burst_query = burst_query
         self._earliest_opening = burst_query.earliest_opening
-        """Bursts that opened before are ignored. Once `_newest` is full, this is the oldest opening in it."""
+        """Bursts that opened before are ignored. Once `_newest` is full, this is the oldest opening in `_newest`."""
         self._newest: list[BurstRow] = []
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[BurstRow]:
-        """Return the newest bursts of these subjects, up to the limit and newest first."""
         for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_PER_GROUP):
             await self._read_group([_SubjectBurstCursor(subject) for subject in batch])
         return self._newest
 
     async def _read_group(self, cursors: Sequence[_SubjectBurstCursor]) -> None:
-        """Add the newest bursts of a group of subjects to the result."""
-        # Once the result is full, most further subjects have no burst that is new enough. Their newest burst already
-        # shows that.
+        # Once the result is full, most further subjects have no burst that is new enough, and one burst shows that.
         bursts_per_subject = min(
             FIRST_PAGE_BURSTS if len(self._newest) < self._burst_query.limit else 1, self._burst_query.limit
         )

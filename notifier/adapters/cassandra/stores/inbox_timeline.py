@@ -25,7 +25,7 @@ from notifier.ports.inbox import InboxPosition
 READ_AHEAD = timedelta(minutes=1)
 """How far inbox windows are read into the future, because a writer's clock may be ahead of ours."""
 MAX_SUPERFLUOUS_ROWS = 30
-"""Maximum superfluous rows that a query may return. That many cost the client less than another query."""
+"""Maximum superfluous rows that a query may return. So many rows cost the client less than a further query."""
 
 _SELECT_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 
@@ -70,7 +70,6 @@ class CassandraTimeline:
 
 
 async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-    """Return the bursts that exist."""
     wanted_keys = set(keys)
     bursts = [
         unpack(Burst, row.blob)
@@ -83,14 +82,13 @@ async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
     """Yield queries: subjects, the number of a partition of bursts, and burst numbers.
 
-    A query returns each stored burst that has one of the subjects and one of the numbers. Some of these rows may be
-    superfluous, at most MAX_SUPERFLUOUS_ROWS of a query. A query has as many subjects as this limit and
-    SUBJECTS_PER_QUERY allow, because it costs the client 90 us, and a row 2 us.
+    A query returns each stored burst that has one of the subjects and one of the numbers, with at most
+    MAX_SUPERFLUOUS_ROWS superfluous rows. Subjects share queries: a query costs the client 90 us, and a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):
         numbers.setdefault((run_of(key.seq), str(key.subject)), []).append(key.seq)
-    # Sort subjects with equal numbers side by side: one query of all of them has no superfluous rows.
+    # Sort subjects with equal numbers side by side: a query of these has no superfluous rows.
     sorted_pairs = sorted(numbers, key=lambda pair: (pair[0], numbers[pair]))
     for run, pairs in groupby(sorted_pairs, key=itemgetter(0)):
         subjects, seqs, wanted_rows = list[str](), set[int](), 0

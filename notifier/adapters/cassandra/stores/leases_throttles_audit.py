@@ -16,12 +16,11 @@ from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.coordination import Clock
 
-# Audit log: append-only. The hash of each row covers the hash of the row before it, so a changed row is detected.
+# Audit log: append-only. The hash of each row covers the hash of the previous row, so a changed row is detected.
 
 ROWS_PER_PAGE = 500
 MAX_ATTEMPTS = 16
-"""Attempts to append a row. An attempt fails if another process takes the number first. That is rare, because there are
-few operators."""
+"""Attempts to append a row. An attempt fails if another process takes the number first."""
 AUDIT_PARTITION = "audit"
 """Value of `list_name` in all rows: the audit log is one partition."""
 
@@ -37,7 +36,7 @@ _SELECT_ROWS_AFTER = (
 def append_to_audit(
     cluster: Cluster, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
 ) -> None:
-    """Append a row to the audit log. Call it before the operation that the row records.
+    """Append a row to the audit log, before the operation that the row records.
 
     A crash may then leave a row without its operation, but never an operation without its row. Raises StoreUnavailable
     if the row may be missing: the caller must then not perform the operation.
@@ -113,8 +112,7 @@ _SELECT_THROTTLES = (
 )
 _SELECT_THROTTLE = f"{_SELECT_THROTTLES} AND id = ?"
 _PAUSED_RATE = 0.0
-"""Stored rate of a throttle that pauses its tier, because a null would be stored as a tombstone. Other rates are above
-0."""
+"""Stored rate of a throttle that pauses its tier, because a null would be stored as a tombstone."""
 
 
 class CassandraThrottles:

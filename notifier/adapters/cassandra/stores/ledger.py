@@ -25,12 +25,12 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-# Ledger rows. A row of a repeating fact is replaced by each later occurrence. Other rows never change.
+# Ledger rows. Each later occurrence of a repeating fact replaces the fact's row. Other rows never change.
 
 ROWS_PER_ROUND = 100
 """Maximum ledger rows of a burst per Paxos round: about 20 kB."""
 LAST_OCCURRENCE = -1
-"""Value of the column `number` in the row of a repeating fact. Its column `last_number` has the occurrence's number.
+"""Column `number` in the row of a repeating fact. The column `last_number` has the number of the occurrence.
 
 If each occurrence had a row, the progress of a slice that waited a thousand times would be read from a thousand rows.
 """
@@ -59,8 +59,7 @@ class LedgerRows:
         # its own, and False would be wrong for a write that succeeded.
         #
         # The error loses nothing. If a slice was recorded as queued but was not queued, it is queued again after its
-        # timeout. If it was recorded as done, a worker that gets it again repeats idempotent work, and finds the entry
-        # recorded.
+        # timeout. If a slice was recorded as done, a worker that gets the slice again repeats idempotent work.
         first_index: dict[RowKey, int] = {}
         for index, entry in enumerate(entries):
             first_index.setdefault(_row_key(entry), index)
@@ -84,7 +83,7 @@ class LedgerRows:
     ) -> Sequence[tuple[Sequence[int], bool]]:
         """Write the entries with these indexes, in groups of one burst.
 
-        Return each group of indexes, and whether all of its entries were written.
+        A group is written as a whole or not at all. Return the indexes of each group, and whether it was written.
         """
         groups = list(_groups_by_burst(entries, indexes))
         applied = self._cluster.compare_and_set_groups(
@@ -114,7 +113,7 @@ def _row_key(entry: LedgerEntry) -> RowKey:
 def _row_writes(entry: LedgerEntry) -> Sequence[BoundStatement]:
     """Return the conditional writes to try in turn, until one is applied.
 
-    The first occurrence of a repeating fact usually finds no row, and is inserted. Later occurrences usually update it.
+    The first occurrence of a repeating fact usually finds no row, and is inserted. Later ones usually update the row.
     """
     burst, (_, _, row_number) = entry.slice.burst, _row_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
@@ -159,8 +158,8 @@ class CassandraLedger:
         # marked as published only once its plans are stored.
         #
         # A burst with a plan was listed before, and must not be listed again, because it may be finished by now. If two
-        # processes find no plan at the same time, both list the burst. At worst the second lists a finished burst. The
-        # dispatcher then removes it from the list again.
+        # processes find no plan at the same time, both list the burst. At worst the second lists a finished burst,
+        # which the dispatcher then removes from the list.
         now = self._clock.now()
         stored = self._read_plans([plan.burst for plan in plans])
         new_plans = [p for p in plans if p.burst not in stored and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
@@ -173,10 +172,9 @@ class CassandraLedger:
         return self.unfinished_burst_list.all() if since is None else self.unfinished_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        # Plain reads are enough. A plan that is found is right, because a plan never changes. A plan that is missing is
-        # read again at SERIAL, which completes an interrupted write. A plain read may also miss a ledger row whose
-        # write was interrupted. The slice may then be processed twice, which is harmless. The next write of a ledger
-        # row of this burst completes the interrupted write.
+        # Plain reads are enough. A plan never changes. A missing plan is read again at SERIAL, which completes an
+        # interrupted write. A plain read may also miss a ledger row whose write was interrupted. The slice may then be
+        # processed twice, which is harmless. The burst's next ledger write completes the interrupted one.
         plans = self._read_plans(bursts)
         if missing := [burst for burst in bursts if burst not in plans]:
             plans |= self._read_plans(missing, profile=SERIAL)
@@ -270,7 +268,7 @@ class CassandraClaims:
         """Write the claim, and return whether it is stored.
 
         If the response is lost, read at SERIAL what is stored. Raises StoreUnavailable if the write may still take
-        effect. A claim that takes effect after this error is used by no worker, and expires.
+        effect. A new claim that takes effect after this error is used by no worker, and expires.
         """
         [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:

@@ -1,7 +1,6 @@
-"""Stores member sets and active-set entries.
+"""Stores member sets, follower counts and active-set entries.
 
-An audience snapshot needs the sets of the subject and the account-wide sets, and for a restricted burst the author's
-followers. The sets of one owner and shard group are in one partition. All partitions are queried concurrently.
+The sets of one owner and shard group are in one partition. All partitions are queried concurrently.
 """
 
 from collections import defaultdict
@@ -34,7 +33,7 @@ from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.coordination import Clock
 
 BUFFERED_BITMAPS = 256
-"""Bitmaps in memory at a time, about 4 MB, whatever the size of an import."""
+"""Bitmaps in memory at a time: about 4 MB."""
 
 COUNT_TYPE = np.dtype("<u4")
 """Stored type of a shard's follower count."""
@@ -54,7 +53,6 @@ _PUT_COUNTS_FENCED = f"{_PUT_COUNTS} USING TIMESTAMP ?"
 _ALERT_SET_KINDS = [SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
 
 OwnerKinds = tuple[str, list[SetKind]]
-"""The owner of sets, and the kinds to read."""
 
 
 class CassandraMemberSets:
@@ -93,7 +91,7 @@ class CassandraMemberSets:
     def _read(
         self, owner_kinds: Iterable[OwnerKinds], shards: Sequence[int]
     ) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
-        """Return the stored sets by owner and shard. The mapping has an empty dict for every other owner and shard."""
+        """Return the stored sets by owner and shard, with an empty dict for every other key."""
         groups = [(shard_group, list(group)) for shard_group, group in groupby(sorted(set(shards)), shard_group_of)]
         queries = [(owner, shard_group, group, kinds) for owner, kinds in owner_kinds for shard_group, group in groups]
         sets: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
@@ -146,10 +144,7 @@ class CassandraMemberSets:
 
 
 def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerKinds]:
-    """Return the sets to read: the subject's and the account-wide ones.
-
-    A restricted burst also needs its author's followers. A subject of kind `self` needs only the sets for alerts.
-    """
+    """Return the sets to read. For a subject of kind `self`, the account-wide sets are only those for alerts."""
     owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SET_KINDS)]
     if subject.kind is not Kind.SELF:
         owner_kinds = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]
@@ -177,10 +172,9 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
 # Active sets: a partition per set and shard, with a row for each hour at which entries expire.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
-"""How long a row stays after its hour. A process whose clock was set back still needs it, and a node whose clock is
-ahead must not remove it too early."""
+"""How long a row stays after its hour. A process whose clock was set back still needs the row, and a node whose clock
+is ahead must not remove the row too early."""
 NO_TTL = 0
-"""TTL of a row that never expires."""
 
 _SELECT_ACTIVE = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour >= ?"
 _SELECT_EXPIRING = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour = ?"
@@ -206,7 +200,6 @@ class CassandraActiveSets:
         )
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
-        # One bitmap per statement, as for the member sets.
         for batch in batches(entries, BUFFERED_BITMAPS):
             put_batches(self._cluster, [self._insert(entry, token) for entry in batch])
 

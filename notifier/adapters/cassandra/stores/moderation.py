@@ -54,7 +54,7 @@ class CassandraHeldMentions:
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
         unexpired = [held for held in held_mentions if held.since + HELD_MENTION_KEPT_FOR > now]
-        # Write the event first. A crash before the second write leaves an event without a held mention. The router then
+        # Write the event first. A crash before the second write leaves an event without a held mention, and the router
         # holds the mention again.
         self._cluster.query_each(PUT_HELD_EVENT, [_event_row(held, now) for held in unexpired])
         self._cluster.query_each(_PUT_MENTION, [_mention_row(held, now) for held in unexpired])
@@ -134,7 +134,7 @@ def _key(held: HeldMention) -> tuple[object, ...]:
 
 
 def _write_timestamp(held: HeldMention) -> int:
-    """Return the write timestamp. It is lower the later the event was accepted, so the first acceptance wins."""
+    """Return a write timestamp that is lower the later the event was accepted, so the first acceptance wins."""
     return (_FAR_FUTURE - held.since) // _ONE_MICROSECOND
 
 
@@ -162,7 +162,6 @@ _SELECT_VERDICTS_OF_USERS = "SELECT verdict FROM author_verdicts WHERE bucket = 
 _SELECT_VERDICTS_OF_BUCKET = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
 _MICROSECONDS_PER_MS = 1_000
-"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraAuthorVerdicts:

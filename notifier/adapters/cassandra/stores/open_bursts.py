@@ -1,7 +1,7 @@
 """Stores the list of unfinished bursts, in half-minute slots of their opening time.
 
-A cache has a start time for each slot: all bursts of the slot that opened earlier are finished or deferred. With it a
-full scan skips most slots without unfinished bursts, and most tombstones of the bursts that were removed.
+A cache has a start time for each slot: no unfinished burst of the slot is known to have opened earlier. So a full scan
+skips most slots without unfinished bursts, and most tombstones of removed bursts.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-# Cache of one process. It says which slots a full scan reads, and from which opening time on.
+# Cache of one process: which slots a full scan reads, and from which opening time on.
 
 SLOT_MS = 30_000
 """Length of a slot in milliseconds. Each removed burst leaves a tombstone in its slot, and Cassandra rejects a query
@@ -28,10 +28,10 @@ TTL_MS = 8 * 24 * 3_600_000
 """Lifetime of a listed burst in milliseconds: the default TTL of its table, because the statements set no TTL."""
 MAX_LISTING_DELAY_MS = 60_000
 """Time after a burst's opening within which the burst is normally listed. The next full scan finds such a burst. If
-another process lists a burst later, a full scan finds the burst only when it rescans the burst's hour."""
+another process lists a burst later, full scans may miss the burst until one of them rescans the burst's hour."""
 RESCANNED_HOURS_PER_SCAN = 4
 """Hours whose slots a full scan reads from their start, whatever the cache has. At one scan per second, every hour is
-rescanned once a minute."""
+rescanned within a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class UnfinishedBurstScan:
     started_at: int
     """Time before the first query, in milliseconds. The scan may miss bursts that are listed after this time."""
     rescanned_hours: Collection[int]
-    """Hours whose slots are read from their start. The cache is not used for these hours."""
+    """Hours whose slots are read from their start, without the cache."""
     cached_slots: Mapping[int, Collection[int]]
     """Slots by hour, for the hours whose slots are all in the cache."""
     hours_to_read: Collection[int]
@@ -59,7 +59,7 @@ class OpenSlotCache:
     """Start of the last successful scan."""
     slots_by_hour: dict[int, Collection[int]] = field(default_factory=dict)
     start_by_slot: dict[int, int] = field(default_factory=dict)
-    """Opening time from which on a scan reads the slot: all bursts that opened earlier are finished or deferred."""
+    """Opening time from which on a scan reads the slot."""
     rescan_order: list[int] = field(default_factory=list)
     """Hours in the order in which they are rescanned next. The hour whose last rescan is longest ago comes first."""
     _listed_during_scan: set[int] = field(default_factory=set)
@@ -79,8 +79,8 @@ class OpenSlotCache:
             self._listed_during_scan.clear()
             self.rescan_order = [hour for hour in self.rescan_order if hour in all_hours]
             rescanned = self.rescan_order[:RESCANNED_HOURS_PER_SCAN]
-            # An hour may get new slots until MAX_LISTING_DELAY_MS after its end. The cache has all slots of an hour
-            # only if the last scan started after that.
+            # An hour normally gets new slots until MAX_LISTING_DELAY_MS after its end. Use the cached slots of an hour
+            # only if the last scan started after that time.
             first_incomplete_hour = hour_of(min(self.last_scan_started_at, now) - MAX_LISTING_DELAY_MS)
             cached = {
                 hour: slots
@@ -90,10 +90,7 @@ class OpenSlotCache:
         return UnfinishedBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
 
     def scan_starts(self, scan: UnfinishedBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """Return for each slot the opening time from which on the scan reads it.
-
-        Slots without unfinished bursts, according to the cache, are left out.
-        """
+        """Return the scan start of each slot. Leave out slots without unfinished bursts, according to the cache."""
         with self._lock:
             starts = {
                 slot: 0 if hour in scan.rescanned_hours else self.start_by_slot.get(slot, 0)
@@ -127,7 +124,7 @@ class OpenSlotCache:
             self._forget(self._listed_during_scan)
 
     def abort(self, scan: UnfinishedBurstScan) -> None:
-        """Put the rescanned hours of a failed scan last. One may be unreadable, and would also fail the next scan."""
+        """Put the rescanned hours of a failed scan last: an unreadable hour would make the next scan fail, too."""
         with self._lock:
             self._reorder(scan.rescanned_hours, ())
 
@@ -155,7 +152,6 @@ _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND op
 READ_AHEAD = timedelta(seconds=5)
 """How far `UnfinishedBursts.since` reads ahead, because the clock of a process that opens bursts may be ahead."""
 PARTITIONS_PER_QUERY = 64
-"""Partitions in one query. A partition has the bursts of a slot, or the slots of an hour."""
 MAX_STORED_SLOTS = 4_096
 """Number of remembered slots above which the older ones are forgotten."""
 
@@ -168,15 +164,13 @@ class UnfinishedBursts:
     """List of the unfinished bursts.
 
     Each row is written or deleted with the time of the decision as write timestamp. The later decision about a burst
-    wins, even if its write arrives first. Only a woken burst is listed with another write timestamp: its wake-up time,
-    which overrides the earlier deferral.
+    wins, even if its write arrives first. Only a woken burst is listed with a different write timestamp: its wake-up
+    time, which overrides the earlier deferral.
 
-    A stalled process may defer a burst whose wake-up time has passed meanwhile. If no process has woken it,
-    the burst is then missing from this list. Scans of the deferred bursts may start after its wake-up time, but the
-    next full scan, within an hour, wakes it.
+    A stalled process may defer a burst after the burst's wake-up time. Normal scans of the deferred bursts may then
+    miss the burst, until a full scan finds it within an hour.
 
-    Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones. A burst
-    that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
+    Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -250,7 +244,6 @@ class UnfinishedBursts:
         return [key for _, key in entries]
 
     def _read_slots(self, hours: Collection[int]) -> Mapping[int, Collection[int]]:
-        """Return the slots of each hour."""
         slots: dict[int, list[int]] = {hour: [] for hour in hours}
         queries = [(list(slots)[n : n + PARTITIONS_PER_QUERY],) for n in range(0, len(slots), PARTITIONS_PER_QUERY)]
         for hour, slot in (tuple(row) for rows in self._cluster.query_each(_SELECT_SLOTS, queries) for row in rows):

@@ -47,7 +47,6 @@ SELECT_ACCOUNT_PREFERENCES_OF_SHARD = (
 )
 
 _MICROSECONDS_PER_MS = 1_000
-"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraAccountPreferences:
@@ -140,7 +139,7 @@ class CassandraSubjectPreferences:
         self._cluster = cluster
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
-        # Write the subject table first: once the inbox hides bursts of a subject, no alert of it may be sent. After an
+        # Write the subject table first: once the inbox hides a burst, no alert of the burst may be sent. After an
         # interruption the caller writes both tables again.
         for statements in zip(*(preference_statements(change) for change in changes), strict=True):
             self._cluster.query_all(statements)
@@ -170,7 +169,7 @@ class CassandraSubjectPreferences:
 
 
 def preference_statements(change: PreferenceChange) -> tuple[BoundStatement, BoundStatement]:
-    """Return the statements for the subject table and the block table."""
+    """Return the statement for the subject table and the one for the block table."""
     block, slot = divmod(change.member, BLOCK_MEMBERS)
     fields = {
         "volume": change.volume and str(change.volume),
@@ -248,12 +247,11 @@ class CassandraPreferences:
 # User blocks. Each of the two users has a row in the table by member, and a row in the table by the other account.
 
 ACCOUNTS_PER_QUERY = 100
-"""Accounts in one query."""
 FIRST_QUERY_ROW_LIMIT = 200
 """Maximum rows of a member that the first query reads, of both directions together. Hardly any user has more."""
 
-# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
-# which is the end of a user block that is in force, NEVER.
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins:
+# NEVER, the end of a user block that is in force.
 _WRITE_USER_BLOCK = (
     "INSERT INTO user_blocks (block, member, other_account, direction, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 )
@@ -280,8 +278,8 @@ class CassandraUserBlocks:
         self._cluster = cluster
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        # Write the table by account first: once the inbox hides an account, no alert of it may be sent. After an
-        # interruption the caller writes all rows again.
+        # Write the table by account first: once the inbox hides an account, no alert that names the account may be
+        # sent. After an interruption the caller writes all rows again.
         sides = [side for block in blocks for side in block.sides]
         self._cluster.query_each(_WRITE_USER_BLOCK_BY_ACCOUNT, [_account_row(side) for side in sides])
         self._cluster.query_each(_WRITE_USER_BLOCK, [_member_row(side) for side in sides])
@@ -290,7 +288,7 @@ class CassandraUserBlocks:
 async def user_blocks_of(
     async_queries: AsyncQueries, member: Member, rows: Sequence[Any], follows: Iterable[Subject], max_blockers: int
 ) -> BlockEnds:
-    """Return the user blocks of the member, by the rows of SELECT_USER_BLOCKS.
+    """Return the user blocks of the member. `rows` are those of SELECT_USER_BLOCKS.
 
     If that query has reached its row limit, query each direction by itself. If more than `max_blockers` accounts have
     blocked the member, return the first of them by id, and those that the member follows.
@@ -309,7 +307,6 @@ async def user_blocks_of(
 
 
 def user_block_query_limit(max_blockers: int) -> int:
-    """Return the row limit of SELECT_USER_BLOCKS."""
     return min(FIRST_QUERY_ROW_LIMIT, max_blockers)
 
 

@@ -53,8 +53,8 @@ _SELECT_MENTIONS_OF_BUCKET = """
 """
 
 KEYS_PER_QUERY = 16
-"""Retraction keys in one query. Most keys have no retraction, which a node's Bloom filter knows without a read. So a
-further key costs less than a further query."""
+"""Retraction keys in one query. A node's Bloom filter rejects most keys without a read, so more keys cost less than
+more queries."""
 MENTIONS_PER_PAGE = 256
 """Mentions, or locations of mentions, per page. A mention takes about a kilobyte."""
 
@@ -106,7 +106,6 @@ class CassandraRetractions:
 
 
 def lookup_key_rows(sequenced: SequencedMention, ttl: int) -> list[Row]:
-    """Return a row for each lookup key of the mention."""
     mention = sequenced.mention
     location = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
     return [(key, *location, ttl) for key in mention_lookup_keys(mention)]
@@ -129,7 +128,7 @@ def erased_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], no
 
 
 def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]) -> datetime:
-    """Return when the mention's rows expire: ROW_LIFETIME after its burst opened, or after its acceptance if later."""
+    """Return when the mention's rows expire: ROW_LIFETIME after its burst's opening or its acceptance, if later."""
     accepted_at = sequenced.mention.accepted_at
     return max(openings.get(_burst_key(sequenced), accepted_at), accepted_at) + ROW_LIFETIME
 
@@ -157,7 +156,6 @@ def _mention(row: Any) -> Mention:
 # overwritten with one without text. A repeated write of the mention has a lower write timestamp, and restores nothing.
 
 LETTERS_PER_PAGE = 64
-"""Dead letters per page. A body is one log record or the name of a slice."""
 
 _SELECT_LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
 _EMPTY_LETTER = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
@@ -184,8 +182,8 @@ class CassandraErasureTargets:
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         now = self._clock.now()
         ttls = [(letter, seconds_until(letter.at + ROW_LIFETIME, now)) for letter in letters]
-        # Give the empty body the remaining lifetime of the letter. With the table's default TTL it would outlive the
-        # other columns, and a row with nothing but an empty body would stay.
+        # Give the empty body the remaining lifetime of the letter. With the table's default TTL, the body would outlive
+        # the other columns, and a row with nothing but an empty body would stay.
         writes = [(_EMPTY_LETTER, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0]
         if None in self._cluster.compare_and_set_each(writes):
             raise StoreUnavailable("Unknown whether some dead letters were erased.")

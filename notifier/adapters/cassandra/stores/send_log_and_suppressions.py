@@ -36,8 +36,7 @@ Mostly a single worker sends to these shards, so Paxos rounds seldom contend. Th
 as `shard_run`.
 """
 MAX_ROUND_BYTES = 16_384
-"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A larger batch
-has a round of its own."""
+"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together."""
 MAX_CQL_BATCH_BYTES = 4_096
 """Maximum bytes of outcomes per CQL batch. A node warns about a batch above 5 KiB, and rejects one above 50 KiB."""
 
@@ -60,7 +59,7 @@ _SELECT_BATCHES = """
 LogRowKey = tuple[str, int, str, str, int, int, int]
 """Primary key of a batch: the five columns of the partition key, then shard and number."""
 IntentRow = tuple[str, int, str, str, int, int, int, bytes]
-"""A batch as it is recorded before it is sent: its primary key and the packed intent."""
+"""Primary key of a batch, and the packed intent."""
 
 T = TypeVar("T")
 
@@ -73,8 +72,8 @@ class CassandraSendLog:
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
     ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         # Read at a quorum, not at SERIAL. A batch that may have been sent is stored on a quorum, so this read finds it.
-        # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller then
-        # gives another batch the same number, `write_ahead` refuses that batch.
+        # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller reuses
+        # the number of a stored batch, `write_ahead` refuses the write.
         groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
         shards_by_partition = {partition: list(group) for partition, group in groups}
         tier_partitions = [
@@ -124,9 +123,8 @@ class CassandraSendLog:
 def _require_known(applied: bool | None) -> bool:
     """Return whether the batches were recorded, or raise StoreUnavailable if the response was lost.
 
-    Alerts must not be sent before their batch is recorded. After the error the caller sends no batch of this call, not
-    even a recorded one. The next worker finds the recorded batches without outcomes, and sends their alerts with the
-    same ids.
+    Alerts must not be sent before their batch is recorded. After the error the caller sends no batch of this call. The
+    next worker finds the recorded batches without outcomes, and sends their alerts with the same ids.
     """
     if applied is None:
         raise StoreUnavailable("Unknown whether the batch was recorded in the send log.")
@@ -134,7 +132,7 @@ def _require_known(applied: bool | None) -> bool:
 
 
 def _groups_to_write(rows: Iterable[IntentRow]) -> Iterator[Sequence[Sequence[IntentRow]]]:
-    """Yield lists of groups. The groups of a list are written concurrently, each in one Paxos round.
+    """Yield lists of groups to write concurrently, each group in one Paxos round.
 
     The groups of a list are in different partitions, because conditional writes to one partition would contend.
     """
@@ -175,7 +173,7 @@ def _key(log_key: SendLogKey, batch: SendBatch) -> LogRowKey:
     )
 
 
-# Push suppression: several queries for each shard.
+# Push suppression
 
 _SELECT_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
@@ -184,7 +182,8 @@ _SELECT_DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
 _SELECT_PREFERENCES = (
     "SELECT block, slot, volume, visible_from FROM preferences_by_subject WHERE subject = ? AND shard = ?"
 )
-# Follows that began after the opening, and unfollows: these have the time UNFOLLOWED, which is after every opening.
+# Follows that began after the opening, and unfollows: an unfollow has the time UNFOLLOWED, which is after every
+# opening.
 _SELECT_NEW_FOLLOWS = (
     "SELECT block, slot, members FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
 )
@@ -198,8 +197,7 @@ _SELECT_FOLLOWS_OF_MEMBER_BLOCK = (
 class CassandraPushSuppressions:
     """Reads push suppression.
 
-    The reads are not one consistent snapshot. A read may miss a fact that is written at the same time, as if the fact
-    were written after all reads.
+    The reads are not one consistent snapshot. A read may miss a fact that is written at the same time.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -254,16 +252,16 @@ class CassandraPushSuppressions:
         return suppression_by_shard(shards, suppressed, by_account_preference)
 
     def _read_rows(self, queries: Sequence[tuple[str, Sequence[Row]]]) -> list[list[Any]]:
-        """Run each statement once for each of its parameter rows. Return all rows of each statement."""
+        """Run each statement for each of its parameter rows. Return all rows of each statement."""
         results = iter(
             self._cluster.query_all((statement, values) for statement, parameters in queries for values in parameters)
         )
         return [list(chain.from_iterable(islice(results, len(parameters)))) for _, parameters in queries]
 
     def _new_followers_by_block_row(self, subject: str, opened_at: int, block_rows: Iterable[Any]) -> Iterator[Member]:
-        """Yield the members of these rows of whole member blocks, whose follows began after the opening.
+        """Yield the members of these block rows, whose follows began after the opening.
 
-        Skip a member whose own row, which overrides the row of the block, has an earlier follow.
+        Skip a member whose own row has an earlier follow: that row overrides the block row.
         """
         members_by_block = {row.block: set(_members_of_block_row(row)) for row in block_rows}
         queries = [(subject, block // SHARD_BLOCKS, block) for block in members_by_block]

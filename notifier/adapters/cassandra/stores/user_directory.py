@@ -74,16 +74,15 @@ class RisingCounter:
 
 
 class MemberNumbers:
-    """Assigns member numbers. A process leases many of them at a time."""
+    """Assigns member numbers. Thread-safe."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._counter = RisingCounter(cluster, "members")
         self._unassigned = range(0)
-        """Numbers of this process's lease that are not assigned yet."""
+        """Leased numbers that are not assigned yet."""
         self._lock = Lock()
 
     def take(self, count: int) -> Sequence[int]:
-        """Return `count` numbers: first those that are left of the last lease, then those of a new lease."""
         with self._lock:
             leftover = self._unassigned[:count]
             self._unassigned = self._unassigned[count:]
@@ -170,9 +169,9 @@ class CassandraDirectory:
         members = {user: account.member for user, account in self.accounts(users).items()}
         while new := [user for user in dict.fromkeys(users) if user and user not in members]:
             assigned = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
-            # Write the table by member first, so that each user who has a number can be found by it. After a crash in
-            # between, or if another process assigns a number first, some members lead to users who have another number.
-            # Such members are used nowhere.
+            # Write the table by member first, so that each user who has a number can be found by that number. After a
+            # crash in between, or if another process assigns a number first, some rows lead to users who have a
+            # different number. The members of such rows are used nowhere.
             self._put_members(assigned)
             members |= self._assign(assigned)
         return members
@@ -184,9 +183,9 @@ class CassandraDirectory:
         return self._numbers.end()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
-        # Write the member rows first, so that each user who has an account can be found by its number. Mark deleted
-        # members before the accounts are written, and unmark restored members after that: a deleted member must not get
-        # an alert in between. After an interruption the caller enrols the accounts again, and writes the same rows.
+        # Write the member rows first, so that each account can be found by its number. Mark deleted members before the
+        # accounts are written, and unmark restored members after that: a deleted member must not get an alert in
+        # between. After an interruption the caller enrols the accounts again, and writes the same rows.
         latest = {account.user: account for account in accounts}.values()
         shard_keys = {account: (shard_of(account.member), account.member) for account in latest}
         requested = {account.user: account.member for account in latest}
@@ -235,7 +234,7 @@ class CassandraDirectory:
         return {account.user: account for account in accounts}
 
     def _assign(self, numbers: Mapping[UserId, Member]) -> dict[UserId, Member]:
-        """Assign the numbers. Return each user's number: ours, or the one that another process assigned just before."""
+        """Try to assign the numbers, and return the stored numbers of these users. Some users may still have none."""
         groups = list(_by_bucket(numbers))
         applied = self._cluster.compare_and_set_batches(
             _INSERT_NUMBER, [[(bucket, user, numbers[user]) for user in users] for bucket, users in groups]
@@ -266,7 +265,7 @@ class CassandraDirectory:
 
 
 def account_of(row: Any) -> DirectoryEntry:
-    """Return the account of a row. In most rows the column `account` is empty: the fields have their default values."""
+    """Return the account of a row. Without a value in the column `account`, the fields have their defaults."""
     if row.account is None:
         return DirectoryEntry(user=UserId(row.user), member=Member(row.member))
     return unpack(DirectoryEntry, row.account)

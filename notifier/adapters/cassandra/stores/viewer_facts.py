@@ -1,4 +1,4 @@
-"""Reads one user's follows, preferences, user blocks, marks and seen time; writes the last two.
+"""Reads the viewer facts of one user; writes marks and seen times.
 
 A user's rows are in partitions of the user's member block and shard. The partitions are queried concurrently.
 """
@@ -59,7 +59,6 @@ _PUT_MARK_BY_BURST = """
 _PUT_ALSO_SEEN_BY_BURST = "INSERT INTO marks_by_burst (subject, seq, shard, member, also_seen) VALUES (?, ?, ?, ?, ?)"
 
 _MICROSECONDS_PER_MS = 1_000
-"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraPeople:
@@ -84,7 +83,6 @@ class CassandraPeople:
     async def _viewer(
         self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
-        """Return the viewer, and the results of `more_queries`."""
         block, slot = divmod(member, BLOCK_MEMBERS)
         shard_key, block_key = (shard_of(member), member), (block, member)
         (
@@ -139,14 +137,13 @@ class CassandraPeople:
     async def _context(
         self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
-        """Return the context, and the results of `more_queries`."""
         vip_query = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
         viewer, [flag_rows, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
         return InboxContext(member=member, viewer=viewer, is_vip=any(row.is_on for row in flag_rows)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts
-        # were on the page. The client repeats the request for the other bursts.
+        # An interruption may leave only some of these bursts marked as seen. These marks are right, because all of the
+        # bursts were on the page. The request has failed, and the client repeats it.
         at, ttls = to_ms(seen_at), await self._mark_ttls(dict.fromkeys(newer))
         await self._async_queries.query_each(
             _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
@@ -158,8 +155,8 @@ class CassandraPeople:
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         # Write the table by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
-        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The request
-        # has failed, and the client repeats it.
+        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The request has
+        # failed, and the client repeats it.
         ttls = await self._mark_ttls(dict.fromkeys(bursts))
         timestamps = await self._mark_timestamps(member, list(ttls))
         rows_by_burst = [(*_key_by_burst(burst, member), str(mark), timestamps[burst]) for burst in ttls]
@@ -170,7 +167,7 @@ class CassandraPeople:
         await self._async_queries.query_each(_PUT_MARK, rows_by_member)
 
     async def _member_of_account(self, user: UserId, account_rows: Sequence[Any]) -> Member | None:
-        """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range with the user's id."""
+        """Return the member in the rows of SELECT_ACCOUNT. Without a row, look for an id range with the user's id."""
         if account_rows:
             account = account_of(account_rows[0])
             return None if account.deleted else account.member
