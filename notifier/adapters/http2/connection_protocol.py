@@ -132,7 +132,7 @@ class Http2Connection:
         Call before reading: bytes that arrived while idle do not show that the peer is alive now.
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
-        if was_idle and not self._requests and not self._pinged_at:
+        if was_idle and not self._requests and not self._starts_after_pong:
             self._starts_after_pong = True
             self._ping(now)
 

@@ -41,15 +41,16 @@ class PendingQuery:
         self.mailbox.put(self._deliver)
 
     def _deliver(self) -> None:
-        # Break a reference cycle: the error's traceback refers to frames, and those refer to this object.
-        future, error = self.future, self._error
-        del self.future, self._error
+        # The thread keeps this object until its next query. Let go of the reader, which the query refers to, and of the
+        # error, whose traceback refers to this object.
+        future, result, error = self.future, self._result, self._error
+        del self.future, self._query, self._result, self._error
         if future.done():
             return
         if error is not None:
             future.set_exception(error)
         else:
-            future.set_result(self._result)
+            future.set_result(result)
 
 
 class QueryThreads:

@@ -9,7 +9,7 @@ import pytest
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import CassandraStatus, MigrationEntry, NodeStatus
-from notifier.adapters.cassandra.schema.cluster_status import clock_lead_of
+from notifier.adapters.cassandra.schema.cluster_status import clock_lead_of, most_exact_reading
 from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.profiles.engine_inspections import (
@@ -207,6 +207,10 @@ def test_clock_difference_excludes_the_round_trip() -> None:
     assert clock_lead_of(100.5, 100.0, 101.0) == 0
     assert clock_lead_of(102.0, 100.0, 101.0) == 1
     assert clock_lead_of(99.0, 100.0, 101.0) == -1
+
+
+def test_slow_reading_hides_no_clock_lead() -> None:
+    assert most_exact_reading([("5.0.8", 0.0), ("5.0.8", -2.5)]) == ("5.0.8", -2.5)
 
 
 def test_hung_or_unavailable_engine_does_not_delay_others() -> None:

@@ -1,7 +1,7 @@
 """Reads the state of all Cassandra nodes."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -76,13 +76,18 @@ def _migration_entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEnt
 def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
     identity: dict[str, Any] = {"address": str(host.address), "datacenter": str(host.datacenter)}
     try:
-        version, lead = min(_clock_readings(cluster, host), key=lambda reading: abs(reading[1]))
+        version, lead = most_exact_reading(_clock_readings(cluster, host))
         rows = cluster.execute_on(host, _SELECT_SETTINGS)
     except StoreUnavailable:
         return NodeStatus(**identity, settings={})
     return NodeStatus(
         **identity, version=version, clock_lead=lead, settings={row.name: row.value for row in rows if row.value}
     )
+
+
+def most_exact_reading(readings: Iterable[tuple[str, float]]) -> tuple[str, float]:
+    """Return the reading with the largest lead or delay: each is the smallest possible one."""
+    return max(readings, key=lambda reading: abs(reading[1]))
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:

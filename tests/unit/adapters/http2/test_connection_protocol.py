@@ -141,6 +141,18 @@ def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
     assert connection.free_stream_count == 50
 
 
+def test_unanswered_ping_of_a_silence_does_not_replace_the_ping_after_idle() -> None:
+    connection, _ = opened()
+    assert connection.check_timeouts(3.0)
+    assert connection.send_buffer.queued[3] == frames.PING
+    connection.cancel_all()
+    connection.require_ping_after_idle(30.0)
+    connection.receive(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 30.1)  # sent before the pause
+    assert connection.free_stream_count == 0
+    connection.receive(frame(frames.PING, frames.ACK, 0, (2).to_bytes(8, "big")), 30.2)
+    assert connection.free_stream_count == 100
+
+
 def test_data_that_is_read_between_requests_postpones_the_ping_after_idle() -> None:
     connection, _ = opened(count=0)
     connection.receive(frame(frames.PING, 0, 0, b"12345678"), 10.0)
