@@ -25,10 +25,9 @@ LOGGER = logging.getLogger("notifier.lanes")
 TALLY_READ_INTERVAL = timedelta(seconds=1)
 """Age up to which `check` uses the last tally. A stop or resume by another process is noticed up to this much later."""
 SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
-"""Minimum interval between writes of successes alone. While the tally has no dead letters, they are not written."""
+"""Minimum interval between writes of successes alone. A tally without dead letters gets no such writes."""
 MAX_COMPARE_AND_SETS = 16
-"""Maximum compare-and-sets of one change. One fails if another process has changed the tally. Few processes share a
-lane."""
+"""Maximum attempts at one change. An attempt fails if another process has changed the tally."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,7 +84,7 @@ class LaneGuard:
             self._change(self._with_successes)
 
     def admit_dead_letter(self, letter_id: str, cause: str) -> bool:
-        """Count a record that is to become a dead letter, or stop the lane. Return whether it may become one.
+        """Count a record that is to become a dead letter, or stop the lane. Return whether the record may become one.
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
         records become dead letters than the limit allows. If the process crashes between the count and the dead letter,

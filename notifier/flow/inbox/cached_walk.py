@@ -30,8 +30,8 @@ class CachedWalk:
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. Those of other authors take no places in a run. Otherwise the
-    position at which a page ends would depend on their number, and reveal it."""
+    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
+    the position at which a page ends would reveal their number."""
     after: InboxPosition | None
     """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False
@@ -96,7 +96,7 @@ class CachedWalk:
         return run
 
     def _update_horizon(self) -> None:
-        """Update the horizon. It rises during the walk if a subject gets more bursts than its list can hold."""
+        """Update the horizon. New bursts can raise it: a full list drops its oldest burst."""
         self._horizon = InboxPosition(
             *max((subject_list.complete_to for subject_list in self.lists), default=OLDEST_POSITION)
         )

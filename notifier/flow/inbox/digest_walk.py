@@ -98,7 +98,7 @@ async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[Bur
 
 
 def _due_days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
-    """Yield the days of those keys that are the viewer's own, and whose digests are due and not expired."""
+    """Yield the days of the viewer's own digests among the keys, without digests that are not due or expired."""
     schedule, own_subject = DigestSchedule.of(view.viewer.account_preferences), Subject(Kind.DIGEST, view.viewer.user)
     if not view.digest_subjects:
         return
@@ -121,7 +121,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
     )
     run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.readable_authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # A full read may cut off its last day. If it has only that day, it has all bursts that a digest counts.
+    # A full read may cut off its last day. A full read of one day has all bursts that a digest counts.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
     return {day: bursts_by_day.get(day, []) for day in days if cut_day is None or day > cut_day or day == days[0]}
 
@@ -139,8 +139,7 @@ def digest_due_for(burst: Burst, view: InboxView) -> datetime:
 def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
     """Return whether a change of this burst may change what a digest of the viewer has shown.
 
-    False if the burst is in no digest of the viewer, or only grew: the next page shows that anyway. Otherwise True: the
-    burst lost a mention or became silent, or `before`, its earlier state, is not known.
+    Growth does not count: the next page shows it anyway. `before` is the burst's earlier state, None if not known.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

@@ -38,10 +38,9 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 
 
 def seq_of(entry: Entry, now: datetime) -> int:
-    """Return the seq of an entry: the second of its opening, in Unix time.
+    """Return the seq of an entry, which is shown in place of the burst's number.
 
-    The burst's number is never shown: gaps between numbers would reveal how many bursts by protected accounts there
-    are.
+    Gaps between numbers would reveal how many bursts by protected accounts there are.
     """
     return _seq(opening_second(entry, now))
 
@@ -84,10 +83,7 @@ class _Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFetch:
-    """Reads bursts from the store, without caches or the pull index.
-
-    Each request asks the store for up to `max_bursts_read` bursts, even if its subject does not exist.
-    """
+    """Reads bursts from the store, without caches or the pull index."""
 
     people: People
     timeline: Timeline
@@ -133,7 +129,7 @@ class GapFetch:
 
 
 def _query(view: InboxView, subject: Subject, seqs: SeqRange, after: InboxPosition | None) -> _Query:
-    """Return the query, limited to bursts that the viewer may see: nothing else is read or counted."""
+    """Return the query, limited to the time in which the viewer's inbox lists the subject's bursts."""
     current_seq = _seq(view.now)
     since = _visible_since(view, subject)
     if since is None or seqs.first > current_seq:

@@ -90,7 +90,7 @@ class EntrySource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Computes what a viewer sees at one moment, by the visibility predicate alone."""
+    """Computes what a viewer sees at one moment."""
 
     view: InboxView
     after: InboxPosition | None
@@ -122,9 +122,9 @@ class Evaluation:
         return page, visible
 
     async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
-        """Return the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable.
+        """Return the unread entries; not all, if there are more than BADGE_LIMIT. Raises StoreUnavailable.
 
-        `visible` are the visible entries that the listing has returned already. Only its further entries are read.
+        `visible` are the visible entries that the listing has returned already.
         """
         viewer = self.view.viewer
         unread_entries = await self._marked_unread()
@@ -161,7 +161,7 @@ def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Pag
 def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
     """Return a token for the shown entries, and all entries that were certainly visible when the page was made.
 
-    A later page starts after the position `after`. Its token covers nothing newer than that position.
+    The token of a page that starts after a position covers nothing newer than that position.
     """
     as_of = view.now - CERTAINLY_VISIBLE_AGE
     if after is not None:

@@ -38,10 +38,6 @@ class PreferenceEditor:
     log: RecordLog
 
     async def subject_preferences(self, user: UserId) -> Mapping[Subject, SubjectPreference]:
-        """Return the user's subject preferences.
-
-        Raises NotFound for a user that does not exist, and StoreUnavailable.
-        """
         return await self.preferences.read(await self._member(user))
 
     async def change(self, user: UserId, subject: Subject, patch: PreferencePatch) -> SubjectPreference:
@@ -73,14 +69,10 @@ class PreferenceEditor:
         return after
 
     async def account_preferences(self, user: UserId) -> AccountPreferences:
-        """Return the user's account preferences. Raises as `subject_preferences` does."""
         return await self.preferences.read_account(await self._member(user))
 
     async def change_account_preferences(self, user: UserId, patch: AccountPreferencesPatch) -> AccountPreferences:
-        """Apply a patch to the account preferences, and return the result.
-
-        Writes in the same order as `change`, and raises the same errors.
-        """
+        """Apply a patch to the account preferences, as `change` does, and return the result."""
         member = await self._member(user)
         before = await self.preferences.read_account(member)
         change = patch.change_for(member, before, self.clock.now())
