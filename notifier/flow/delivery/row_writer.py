@@ -47,8 +47,7 @@ class RowWriter:
             if is_on_time:
                 row_count += self._write(burst, slice_, snapshots, lease)
                 # Advance the checkpoint after the write: a crash before this line only repeats the write. If the slice
-                # has expired, the checkpoint stays: the next worker's clock may be behind, and it must not skip shards
-                # that have no rows.
+                # has expired, the checkpoint stays: a worker whose clock is behind may still write the rows.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:

@@ -30,7 +30,7 @@ class HandBack(Exception):
 
 @dataclass(slots=True)
 class SliceLease:
-    """A worker's claim on its slice, renewed by the slice handler."""
+    """A worker's claim on its slice, with its renewals."""
 
     claim: Claim
     claims: Claims
@@ -55,7 +55,6 @@ class SliceLease:
         self.renew_if_due()
 
     def renew(self, *, may_hand_back: bool) -> None:
-        """Call `renew_or_hand_back` if `may_hand_back` is set, otherwise `renew_if_due`."""
         if may_hand_back:
             self.renew_or_hand_back()
         else:
@@ -64,8 +63,8 @@ class SliceLease:
     def renew_if_due(self) -> None:
         """Renew the claim if due, and never hand the slice back. Raises ClaimLost.
 
-        Call this inside an effect, such as a long write. If a slow effect were interrupted to hand the slice back, the
-        next worker would begin it again, and it would never complete.
+        Call this inside an effect, such as a long write. A slow effect that is interrupted to hand the slice back would
+        begin again each time, and never complete.
         """
         if self.on_progress is not None:
             self.on_progress()
@@ -158,7 +157,7 @@ class SliceWorker:
         return self.ledger.read([slice_.burst])[slice_.burst].slice_states
 
     def _record_failure(self, slice_: Slice, lease: SliceLease, cause: Exception) -> SliceResult:
-        """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures."""
+        """Record a failure that is no outage. Dead-letter the slice after MAX_ATTEMPTS failures."""
         now = self.clock.now()
         failures = self._slice_states(slice_)[slice_].failure_count + 1
         reason = f"{type(cause).__name__}: {cause}"

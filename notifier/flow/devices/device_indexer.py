@@ -99,8 +99,7 @@ class DeviceIndexer:
 
         Most records register a device again that its member has already. A bitmap with only such records is skipped if
         it has their members. Any other bitmap is written even if it is unchanged: the write stores our token, so late
-        writes of a replaced reader lose. A replaced reader only writes bitmaps for records that it has not committed.
-        This reader gets the same records, and writes the same bitmaps.
+        writes of a replaced reader lose. Late writes concern only records that this reader gets, too.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}

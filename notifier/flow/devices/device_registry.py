@@ -36,8 +36,8 @@ from notifier.ports.user_directory import Directory
 class DeviceRegistry:
     """Registers, lists and removes devices. Idempotent. Blocking.
 
-    Every method raises StoreUnavailable; writing methods also raise LogUnavailable and DiskFull. After such an error
-    the change may still take effect, at once or when the device indexer reads it.
+    Raises StoreUnavailable; writing methods also raise LogUnavailable and DiskFull. After such an error the change may
+    still take effect, at once or when the device indexer reads it.
     """
 
     devices: Devices
@@ -67,7 +67,7 @@ class DeviceRegistry:
     ) -> Device:
         """Register the device for the member, and take it from any other member.
 
-        After return, the other member gets no more alerts on it, except from workers that have already read the device.
+        After return, the other member gets no more alerts there, except from workers that have already read the device.
         `replaces` is an old token: its device is removed if it is the member's.
         """
         id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)

@@ -36,7 +36,7 @@ class ActivityIndexer:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Record the users of recent sightings as active now. Idempotent: several readers may handle the same records.
 
-        After an outage the records stay in the log until the activity can be recorded.
+        During an outage the records stay in the log.
         """
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]

@@ -21,7 +21,7 @@ class ShardComparison:
 
     shard: int
     followers: int
-    """Number of followers according to the rows, or to the bitmap if the rows were not read."""
+    """Number of followers according to the rows; for `check_counts`, to the bitmap if it is readable."""
     missing: int
     """Number of members of the rows that are missing in a bitmap, added up over all bitmaps of the shard."""
     extra: int

@@ -1,7 +1,4 @@
-"""Gateway: appends validated events to the log, then hides retracted content.
-
-The client waits only for the gateway. The stages that read the log do everything else.
-"""
+"""Gateway: appends validated events to the log, then hides retracted content."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -107,8 +104,8 @@ class Gateway:
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Settle retractions that are already in the log. Return False if there are none or too many, or on failure.
 
-        Up to MAX_MENTIONS_HIDDEN mentions are hidden: later pages, unless partial, do not show them. The retractor
-        settles all of the retractions from the log. So after a failure the content disappears later.
+        Up to MAX_MENTIONS_HIDDEN mentions are hidden. The retractor settles all retractions from the log, so after a
+        failure the content disappears later.
         """
         if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False

@@ -1,8 +1,7 @@
 """Live hub: the open streams of one API process, and the event sources they share.
 
-New bursts come from the bus at once. The store is also read once a second, for bursts whose message the bus lost. The
-growth of a burst comes from the bus alone, so all clients load their page again if bus messages may have been missed.
-Each user's viewer facts are read again every 10 s.
+New bursts come from the bus at once. The store is also read once a second, for new bursts whose message the bus lost.
+Later growth comes from the bus alone, so all clients load their page again if bus messages may have been missed.
 """
 
 import asyncio
@@ -184,8 +183,7 @@ class LiveHub:
 
         `bursts` are the bursts whose marks were set; none if the inbox was marked as seen.
 
-        The streams of other processes get the marks through the bus. While the bus is down, they get them when their
-        process next reads the user's facts.
+        Other processes get the marks through the bus. While the bus is down, they read the marks within MAX_FACTS_AGE.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
@@ -194,8 +192,8 @@ class LiveHub:
     def apply_marks(self, message: MarksChanged) -> None:
         """Read the user's facts again, and send the bursts of the message with their marks.
 
-        They are sent even if their marks are those that were read before. After two devices have set opposite marks at
-        the same moment, one of them would otherwise go on showing the mark that lost.
+        Bursts are sent even if their marks have not changed. After two devices have set opposite marks at the same
+        moment, one device would otherwise go on showing the mark that lost.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
@@ -214,7 +212,7 @@ class LiveHub:
 
     async def sweep(self) -> None:
         """Deliver recent bursts of the store, in case the bus has lost their messages. Raises StoreUnavailable."""
-        now = self.clock.now()  # take the time before the read, which may miss bursts that become readable after it
+        now = self.clock.now()  # take the time first: the read may miss bursts that become readable later
         for burst in await self.bursts.opened_since((self.swept_at or now) - READ_OVERLAP):
             self.registry.deliver(burst)
         self.swept_at = now

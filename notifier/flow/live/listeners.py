@@ -77,11 +77,7 @@ class ListenerRegistry:
             listener.deliver_in_digest(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last_position: StreamPosition | None) -> None:
-        """Queue the bursts that opened, changed or were hidden since `last_position` (of the client's last event).
-
-        Reset the stream instead if `last_position` is unknown, older than the buffer, or from before a change of the
-        viewer's facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
-        """
+        """Queue the bursts that opened, changed or were hidden since the client's last event, or reset the stream."""
         view, complete_since = listener.view(self.clock.now()), self.buffer.complete_since
         if last_position is None or complete_since is None or last_position.as_of < complete_since:
             stream.reset()
@@ -218,10 +214,7 @@ class ListenerRegistry:
                     del listeners[subject]
 
     async def _count_unread(self, listener: Listener, now: datetime) -> None:
-        """Load the keys of the unread bursts, as `GET /v1/inbox/unread` does.
-
-        Keys are kept instead of a number. So a burst that grows is not counted twice.
-        """
+        """Load the keys of the unread bursts. With a number instead, a burst that grows would be counted twice."""
         view = listener.view(now)
         unread_keys = await self.inbox.unread_keys(view)
         # Add bursts that arrived during the read, and earlier ones that may not be in the pull index yet.

@@ -33,7 +33,7 @@ class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
-    """A burst that is already on the viewer's page has changed."""
+    """A burst that is not new to the viewer has changed."""
     MARKED = "marked"
     """A burst was marked on one of the viewer's devices, as read, unread, or visible again."""
     HIDDEN = "hidden"
@@ -55,7 +55,7 @@ class StreamPosition:
 
     @classmethod
     def of_view(cls, view: InboxView) -> Self:
-        """Return the position of a page. A stream that starts at it sends the bursts published later.
+        """Return the position of a page. A stream that starts there sends the bursts published later.
 
         The page may lack bursts of the last CERTAINLY_VISIBLE_AGE before `view.now`, so the position is earlier by that
         time.
@@ -105,7 +105,7 @@ def _may_be_on_page(view: InboxView, burst: Burst, before: Burst | None) -> bool
 
 
 def visibility_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of everything except marks that decides which bursts the viewer sees.
+    """Return a fingerprint of all facts, except marks, that decide which bursts the viewer sees.
 
     It has a fixed length, and the facts cannot be read from it.
     """
@@ -321,7 +321,7 @@ class Listener:
         self.needs_count, self.loaded_at = True, LONG_AGO
 
     def deliver_digest(self, digest: Digest, now: datetime) -> None:
-        """Queue the digest as a new row on all streams. Pages that were loaded before it fell due lack it."""
+        """Queue the digest as a new row on all streams. Pages that were loaded earlier lack the digest."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
         self._update_unread(digest, self.view(now))

@@ -13,7 +13,7 @@ from notifier.ports.audience import MemberSets
 # Live sets are read in batches of shards, so that the memory does not grow with the number of followers.
 
 SHARDS_PER_BATCH = 32
-"""Shards per batch. A shard has up to 16 sets of 16 KB, so a batch takes about 8 MB."""
+"""Shards per batch. A shard has up to 16 sets of 16 KB, so a batch takes up to 8 MB."""
 
 Advance = Callable[[int], object]
 """Callback for progress, called with the number of shards finished since the last call."""

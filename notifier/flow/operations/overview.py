@@ -1,9 +1,7 @@
 """Overview for operators, from the ledger, the store and the cache.
 
-One read of the overview reads the ledger a few times, regardless of the number of followers. An `Overview` remembers
-its last read for three purposes. The mention rate is the growth between two reads. The delivery rate includes bursts
-that were unfinished at the last read, and have finished since. The audience snapshots of a large burst are counted over
-several reads, each snapshot once.
+An `Overview` remembers its last read. The mention rate is the growth between two reads. The delivery rate includes
+bursts that have finished since the last read. The audience snapshots of a large burst are counted over several reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,8 +51,8 @@ MAX_SHOWN_BURSTS = 8
 DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)
 """Interval between counts of the deferred bursts. Their number changes mostly at quarter hours."""
 RATE_WINDOW = timedelta(seconds=3)
-"""Time over which the delivery rate is measured. It is long enough for a smooth rate, because a slice takes a quarter
-of a second."""
+"""Time over which the delivery rate is measured. Slices take a quarter of a second, so a shorter time would give an
+uneven rate."""
 SNAPSHOTS_PER_READ = 512
 """Maximum audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
 
@@ -63,7 +61,7 @@ SNAPSHOTS_PER_READ = 512
 class BurstOverview:
     """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
 
-    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, all bursts are candidates.
+    Candidates are the bursts of the celebrity lane with a fan-out, or all bursts if there are none.
     """
 
     burst: Burst
@@ -84,7 +82,7 @@ class CacheState:
 
     is_available: bool
     generation: str | None
-    """Generation of the pull index: it changes if the cache was emptied and rebuilt. None until the rebuild."""
+    """Generation of the pull index; None after the cache was emptied, until the rebuild."""
     backlogs: Mapping[Pool, PoolBacklog]
     backpressure: float | None
     open_circuits: Mapping[str, OpenCircuit]
@@ -146,7 +144,7 @@ class Overview:
     """Counts of the audience snapshots of `counted_burst`, by shard."""
 
     def read(self) -> OverviewSnapshot:
-        """Read the overview. Raises StoreUnavailable. While the cache is down, the rest is still reported."""
+        """Read the overview. While the cache is down, the rest is still reported."""
         now = self.clock.now()
         listed = [
             b
