@@ -46,7 +46,7 @@ class LaneGuard:
     owner: str
     tally: DeadLetterTally | None = None
     """The last tally that was read or written; None before the first read."""
-    successes: int = 0
+    success_count: int = 0
     """Number of handled records that the stored tally lacks."""
     read_at: datetime | None = None
     successes_added_at: datetime | None = None
@@ -66,12 +66,11 @@ class LaneGuard:
     def record_successes(self, count: int) -> None:
         """Count handled records. Raises no outage.
 
-        While successes are not written, the tally has too few records. The limit may then be reached too early, but
-        never too late.
+        While successes are not written, the tally has too few records. The limit may then be reached too early.
         """
         if not self.limit.is_enabled:
             return
-        self.successes += count
+        self.success_count += count
         now = self.clock.now()
         if (
             self.tally is None
@@ -100,7 +99,7 @@ class LaneGuard:
         return self._change(with_death).stop is None
 
     def _with_successes(self, tally: DeadLetterTally) -> DeadLetterTally:
-        return count_successes(tally, self.limit, self.successes)
+        return count_successes(tally, self.limit, self.success_count)
 
     def _change(self, change: Callable[[DeadLetterTally], DeadLetterTally]) -> DeadLetterTally:
         """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
@@ -112,7 +111,7 @@ class LaneGuard:
             new = replace(changed, version=current.version + 1)
             current = self.tallies.compare_and_set(new)
             if current == new:
-                self.successes = 0
+                self.success_count = 0
                 return self._set_tally(current)
         raise StoreUnavailable(f"Other processes keep changing the tally of {self.lane}.")
 
@@ -135,7 +134,7 @@ class LaneGuard:
         if tally.stop is not None and tally.stop != previous_stop:
             self._log_stop(tally.stop)
         elif tally.stop is None and previous_stop is not None:
-            self.successes = 0  # they were counted before the resume, which has reset the tally
+            self.success_count = 0  # they were counted before the resume, which has reset the tally
             LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
         return tally
 

@@ -293,7 +293,7 @@ class Dispatcher:
         return len(slices)
 
     def _charge_tier(self, slice_: Slice, now: datetime) -> None:
-        """Subtract the slice's expected deliveries from the allowance of its tier, if the tier is throttled."""
+        """Subtract the slice's expected deliveries, if any, from the allowance of a throttled tier."""
         progress = self.backlog.progress[slice_.burst]
         if slice_.step is Step.ROWS and slice_.tier in self.rates.allowances and not is_expired(progress, slice_, now):
             self.rates.allowances[slice_.tier] -= expected_deliveries(progress, slice_)

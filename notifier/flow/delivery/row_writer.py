@@ -62,7 +62,7 @@ class RowWriter:
     ) -> Iterator[Sequence[TierSnapshot]]:
         """Yield the tier's part of each shard's audience snapshot, up to SHARDS_PER_WRITE shards at a time.
 
-        A missing snapshot is taken from the live sets and stored. The first one stored wins.
+        A missing snapshot is taken from the live sets and stored. The first stored snapshot wins.
         """
         for start in range(0, len(shards), SHARDS_PER_WRITE):
             group = shards[start : start + SHARDS_PER_WRITE]

@@ -68,7 +68,7 @@ class DeviceRegistry:
         """Register the device for the member, and take it from any other member.
 
         After return, the other member gets no more alerts there, except from workers that have already read the device.
-        `replaces` is an old token: its device is removed if it is the member's.
+        `replaces` is an old token, whose device is removed if the device is the member's.
         """
         id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)
         ownerships = self.devices.read_current([id] if replaced_id is None else [id, replaced_id])

@@ -113,7 +113,7 @@ class CachedWalk:
     def _correct_positions(self, positions: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct positions of bursts whose opening time has changed, and drop bursts that the store does not have.
 
-        Return whether any position changed, including changes that arrived while the bursts were read.
+        Return whether a position may have changed, also by a change that arrived during the read.
         """
         changed = False
         for opened_at, key in positions:

@@ -27,10 +27,7 @@ share a read."""
 
 @dataclass(slots=True, kw_only=True)
 class DigestWalk:
-    """Walk through the viewer's digests that are due and not expired.
-
-    For a viewer without digests it ends at once and reads nothing.
-    """
+    """Walk through the viewer's digests that are due and not expired."""
 
     timeline: Timeline
     view: InboxView
@@ -57,7 +54,7 @@ class DigestWalk:
         ]
         if len(run) < DAY_READ_LIMIT:
             self.has_ended = True
-        elif len(days) > 1:  # the last day may be cut off; the next step reads all of it
+        elif len(days) > 1:  # the last day may be cut off; the next step reads it again
             self._go_to(days.pop()[0])
         else:  # this day has more bursts than its digest counts: skip those beyond
             self._go_to(self.schedule.previous_date(days[0][0]))
@@ -85,10 +82,7 @@ class DigestWalk:
 
 
 async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
-    """Return the viewer's own digests with these keys, including hidden digests. Raises StoreUnavailable.
-
-    Days with few bursts share a read.
-    """
+    """Return the viewer's own digests with these keys, including hidden digests. Raises StoreUnavailable."""
     days, digests = sorted({*_due_days(view, keys)}, reverse=True), list[Digest | None]()
     while days:
         bursts_by_day = await _read_days(timeline, view, days)
@@ -132,7 +126,6 @@ def next_digest_due(view: InboxView, after: datetime) -> datetime | None:
 
 
 def digest_due_for(burst: Burst, view: InboxView) -> datetime:
-    """Return when the digest that contains the burst falls due."""
     return DigestSchedule.of(view.viewer.account_preferences).next_due_time(burst.opened_at)
 
 

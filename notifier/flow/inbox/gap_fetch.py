@@ -18,13 +18,13 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.viewer_facts import People
 
 MAX_BURSTS_READ = 200
-"""Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
+"""Maximum bursts per read: 2 ms of CPU in SQLite. The largest page shows 100."""
 
 MAX_SEQ = 253_402_300_799
 """Highest seq: the last second that a `datetime` can hold, at the end of the year 9999."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read in place of one that shows the viewer nothing, because the response time must
+"""A subject that cannot exist. It is read in place of a subject that shows the viewer nothing: the response time must
 not reveal whether the requested subject exists."""
 
 
@@ -60,7 +60,7 @@ class GapPage:
 
     items: Sequence[BurstItem]
     next: InboxPosition | None
-    """Position after which the next page starts; None on the last page."""
+    """Position after which the next page starts. None on the last page and on a partial page."""
     partial: bool
     """True if the store failed, so that items may be missing."""
     view: InboxView

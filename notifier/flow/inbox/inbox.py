@@ -351,10 +351,10 @@ class Inbox:
     def _with_fresh_token(
         self, cached: CachedViewer, answer: InboxAnswer, limit: int, began_at: datetime
     ) -> InboxAnswer:
-        """Return the answer, with a new `seen` token if its token is as old as SEEN_TOKEN_MAX_AGE.
+        """Return the answer, with a new `seen` token if the old token has reached SEEN_TOKEN_MAX_AGE.
 
-        The answer was proved current after the request began. So a token of the beginning covers nothing that the
-        answer lacks.
+        The answer was proved current after `began_at`. So a token made at `began_at` covers nothing that the answer
+        lacks.
         """
         if began_at - answer.page.view.now < SEEN_TOKEN_MAX_AGE:
             return answer

@@ -1,7 +1,7 @@
 """Audit: recompute an answered list and badge from stored bursts, and report differences.
 
-It reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares the rules with
-the inbox: the predicate, and which bursts a digest has.
+The audit reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares the
+rules with the inbox: the predicate, and which bursts a digest has.
 """
 
 import logging
@@ -35,10 +35,10 @@ class Audit:
     """Sleeps for the given seconds before a difference is checked again."""
 
     async def compare(self, opened: OpenedInbox) -> None:
-        """Recompute an answer; log and count it if it differs.
+        """Recompute an answer; log and count a difference.
 
-        An answer counts only if it still differs after a pause, and the viewer's facts are unchanged. Partial pages are
-        skipped, and so are answers for which more than MAX_RUNS runs would have to be read. Raises StoreUnavailable.
+        A difference is reported only if it persists after a pause, and the viewer's facts are unchanged. Partial pages
+        are skipped, and so are answers for which more than MAX_RUNS runs would have to be read.
         """
         if opened.page is not None and opened.page.partial:
             return

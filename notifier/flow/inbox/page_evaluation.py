@@ -44,7 +44,7 @@ class Listing:
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position that both walks have reached; None before the first run and after the last."""
+        """Return the position that both walks have reached. None at the start of the list, and after its end."""
         positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 

@@ -62,7 +62,7 @@ class PreferenceEditor:
         if (after := before.apply(change)) == replace(before, at=after.at):
             return before
         # Write the log first. After a crash in between, the indexer reads the change there, and writes the row and the
-        # bitmaps. In the reverse order, the row would exist, but the bitmaps would never get the change.
+        # bitmaps. In the opposite order, a crash would leave bitmaps that never get the change.
         await self.log.append(preference_record(change))
         with suppress(*OUTAGES):  # a change in the log is accepted
             await self.preferences.write(change)

@@ -47,7 +47,7 @@ class StoreBreaker:
             self.state = record(self.state, BREAKER_SETTINGS, Succeeded(), now)
 
 
-# Read deadline: time within which an opened inbox gets an answer. A cold page is one without a fallback page.
+# Read deadline: time limit for the reads of a page. A cold page is one without a fallback page.
 
 LATE_TIMER_SECONDS = 0.05
 """A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
@@ -108,7 +108,7 @@ class Timer:
 
 @dataclass(slots=True)
 class PageDeadline:
-    """Read deadline of the API's pages, and slots for cold ones. One instance per event loop."""
+    """Read deadline of the API's pages, and slots for cold pages. One instance per event loop."""
 
     deadline: timedelta
     cold_reads: Bulkhead = field(default_factory=new_cold_bulkhead)

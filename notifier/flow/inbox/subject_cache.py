@@ -59,11 +59,11 @@ class SubjectCache:
     max_recent_changes: int = MAX_RECENT_CHANGES
     """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""
     revision: int = 0
-    """Increases with each new state of a burst, cached or not, and with each call of `begin`."""
+    """Increases with each change of a burst, cached or not, and with each call of `begin`."""
     cached_lists: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Latest change of each burst, oldest first. It corrects a load that read an older state."""
+    """Recent changes, the latest of each burst, oldest first. They correct a load that read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent_changes`, or has yet to arrive.
 

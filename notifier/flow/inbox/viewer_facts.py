@@ -148,5 +148,5 @@ class ViewerFacts:
         try:
             with self.metrics.inbox_redis():
                 return await self.versions.insert_versions(viewer_scopes(member), self.nonces.new())
-        except CacheUnavailable:  # fails open: without versions the facts serve this request only
+        except CacheUnavailable:  # fails open: without versions, later requests do not take the facts for current
             return None

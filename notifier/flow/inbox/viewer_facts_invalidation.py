@@ -162,7 +162,7 @@ class VersionLookups(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """Sends one look-up per call. After it, the subject cache has all bursts that were announced before."""
+    """Sends one look-up per call. After the call, the subject cache has all bursts that were announced before."""
 
     versions: ViewerVersionReader
     follower: ChangeFollower

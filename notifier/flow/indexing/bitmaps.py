@@ -151,18 +151,20 @@ class Bitmaps:
 
     def _follower_bitmaps(self, subject: Subject, changes: FollowChanges) -> Mapping[int, Bits]:
         bitmaps = {
-            shard: self._updated_followers(subject, shard, is_follower)
-            for shard, is_follower in _by_shard_and_offset(changes.follows_by_member).items()
+            shard: self._updated_followers(subject, shard, is_follower_by_offset)
+            for shard, is_follower_by_offset in _by_shard_and_offset(changes.follows_by_member).items()
         }
         bitmaps |= {shard: self.follows.followers(subject, shard) for shard in changes.imported_shards}
         return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.shards_to_repair}
 
-    def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
+    def _updated_followers(self, subject: Subject, shard: int, is_follower_by_offset: Mapping[int, bool]) -> Bits:
+        """Return the shard's bitmap after setting or clearing these bits."""
         before = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
         # Rebuild an unreadable bitmap from the rows, which have the changes already. Starting from an empty bitmap
         # would lose the other followers.
-        return self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower)
+        return (
+            self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower_by_offset)
+        )
 
     def _rebuilt_followers(self, subject: Subject, shard: int) -> Bits:
         return self._count_drift(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))

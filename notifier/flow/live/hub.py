@@ -237,7 +237,7 @@ class LiveHub:
             if stream.ends_at <= now.timestamp():
                 stream.end()
             if now - stream.written_at >= HEARTBEAT_INTERVAL:
-                stream.wake.set()
+                stream.wake_event.set()
                 if stream.is_writing:
                     stream.cut_off()
         if (

@@ -151,7 +151,7 @@ class ListenerRegistry:
                 elif view.is_visible(digest):
                     listener.deliver_digest(digest, view.now)
         for stream in listener.streams:
-            stream.wake.set()
+            stream.wake_event.set()
 
     async def refresh(self, listener: Listener) -> None:
         """Read the user's facts again, and queue the bursts whose marks changed.
@@ -182,7 +182,7 @@ class ListenerRegistry:
             listener.loaded_at = now
         for stream in listener.streams:
             if stream.sent_badge != listener.badge:
-                stream.wake.set()
+                stream.wake_event.set()
 
     def _set_viewer(self, listener: Listener, viewer: Viewer) -> None:
         previous_fingerprint = listener.visibility_fingerprint
@@ -219,7 +219,7 @@ class ListenerRegistry:
         unread_keys = await self.inbox.unread_keys(view)
         # Add bursts that arrived during the read, and earlier ones that may not be in the pull index yet.
         unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
-        listener.unread, listener.needs_count = unread_keys, False
+        listener.unread_keys, listener.needs_count = unread_keys, False
 
     async def _load_entries(self, view: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
         entries: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.buffer.get(key))}

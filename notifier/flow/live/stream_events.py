@@ -74,7 +74,7 @@ class StreamUpdate:
     event: StreamEvent
     item: InboxItem | None = None
     """Item of a ROW, GROUP or MARKED event."""
-    hidden: BurstKey | None = None
+    hidden_burst: BurstKey | None = None
     """Burst of a HIDDEN event."""
     badge: Badge | None = None
     """Badge of a COUNT event."""
@@ -176,7 +176,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """One open stream, with the events to send. A burst is queued once, however often it changes."""
+    """One open stream, with the events to send."""
 
     since: datetime
     """Bursts that opened later are new to the client."""
@@ -188,7 +188,7 @@ class Stream:
     marks_fingerprint: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
-    """Queued bursts that are new, have changed or are hidden, each with its event."""
+    """Queued bursts that are new, have changed or are hidden, each with one event."""
     marked: dict[BurstKey, Entry] = field(default_factory=dict)
     """Queued bursts whose marks changed."""
     needs_reset: bool = False
@@ -202,7 +202,7 @@ class Stream:
     """Whether the stream ends at once, without what is queued."""
     abort: Callable[[], object] | None = None
     """Aborts a write in progress."""
-    wake: Wake = field(default_factory=Wake)
+    wake_event: Wake = field(default_factory=Wake)
 
     def put(self, event: StreamEvent, entry: Entry) -> None:
         """Queue an event.
@@ -215,21 +215,21 @@ class Stream:
         self.queued[entry.key] = StreamEvent.ROW if is_row else event, entry
         if len(self.queued) > MAX_QUEUED_BURSTS:
             self.cut_off()
-        self.wake.set()
+        self.wake_event.set()
 
     def queue_marked(self, entries: Collection[Entry]) -> None:
         """Queue bursts whose marks changed, or reset the stream if there are more than PAGE_SIZE of them."""
         self.marked |= {entry.key: entry for entry in entries}
         if len(self.marked) > PAGE_SIZE:
             self.reset()
-        self.wake.set()
+        self.wake_event.set()
 
     def reset(self) -> None:
         """Replace the queue by a RESET. The client then loads a page with everything that was queued."""
         self.queued.clear()
         self.marked.clear()
         self.needs_reset, self.sent_badge = True, None
-        self.wake.set()
+        self.wake_event.set()
 
     def cut_off(self) -> None:
         self.is_cut_off = True
@@ -238,7 +238,7 @@ class Stream:
 
     def end(self) -> None:
         self.is_closing = True
-        self.wake.set()
+        self.wake_event.set()
 
     def take(self, view: InboxView, badge: Badge | None) -> list[StreamUpdate]:
         """Return and clear the queue.
@@ -259,13 +259,13 @@ class Stream:
 
 def _queued_update(event: StreamEvent, entry: Entry, view: InboxView) -> StreamUpdate | None:
     if event is StreamEvent.HIDDEN:
-        return StreamUpdate(event=event, hidden=entry.key)
+        return StreamUpdate(event=event, hidden_burst=entry.key)
     return StreamUpdate(event=event, item=view.to_item(entry)) if view.is_visible(entry) else None
 
 
 def _mark_update(entry: Entry, view: InboxView) -> StreamUpdate | None:
     if view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN:
-        return StreamUpdate(event=StreamEvent.HIDDEN, hidden=entry.key)
+        return StreamUpdate(event=StreamEvent.HIDDEN, hidden_burst=entry.key)
     return StreamUpdate(event=StreamEvent.MARKED, item=view.to_item(entry)) if view.is_visible(entry) else None
 
 
@@ -280,7 +280,7 @@ class Listener:
     marks_fingerprint: bytes = b""
     unsent_marks: set[BurstKey] = field(default_factory=set)
     """Bursts whose marks were changed by a request and that the streams have not queued yet."""
-    unread: set[BurstKey] | None = None
+    unread_keys: set[BurstKey] | None = None
     """Unread bursts: those that a badge counts, and bursts that arrived since. None until they are loaded."""
     digests_sent_until: datetime
     """Digests that fell due by this time are sent, or are on the page that the client loaded."""
@@ -295,7 +295,7 @@ class Listener:
 
     @property
     def badge(self) -> Badge | None:
-        return None if self.unread is None else badge_of(self.unread)
+        return None if self.unread_keys is None else badge_of(self.unread_keys)
 
     def view(self, now: datetime) -> InboxView:
         assert self.viewer is not None
@@ -327,9 +327,9 @@ class Listener:
         self._update_unread(digest, self.view(now))
 
     def _update_unread(self, entry: Entry, view: InboxView) -> None:
-        if self.unread is None:
+        if self.unread_keys is None:
             return
         if view.is_visible(entry) and is_unread(entry, view.viewer):
-            self.unread.add(entry.key)
+            self.unread_keys.add(entry.key)
         else:
-            self.unread.discard(entry.key)
+            self.unread_keys.discard(entry.key)

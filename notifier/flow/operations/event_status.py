@@ -263,7 +263,7 @@ def state_of(slice_states: Sequence[SliceState], *, throttle_ids: Collection[str
 
 
 def _eta(progress: BurstProgress, state: State, *, slice_count: int, ended_count: int, now: datetime) -> float | None:
-    """Estimate the seconds by the mean rate since the burst opened. While no slice ends, the estimate grows."""
+    """Estimate the seconds by the mean rate since the burst opened. The estimate grows while no further slice ends."""
     if ended_count == slice_count:
         return 0.0
     if not ended_count or state is State.PARKED:

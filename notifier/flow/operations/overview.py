@@ -261,7 +261,7 @@ class AudienceFreshness:
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
-    """Return the age of the audience data. Raises LogUnavailable."""
+    """Return how current the audience data is. Raises LogUnavailable."""
     activity, rolled_up_at = active_set_state(hours, clock, interval)
     groups = topics.GROUPS
     unprocessed_records = {

@@ -26,7 +26,7 @@ Effect of a crash between two steps:
   in doubt and closes them; retries follow. The IDs stay the same, so a device that has the alert replaces it. The
   attempt in doubt counts as one of three attempts.
 - After record: only devices whose attempt failed are sent to again.
-- After the last record: the next worker finds nothing to send, and writes the ledger entry.
+- After the last record: the next worker continues from the send log, and writes the ledger entry.
 
 If a worker stalls past the end of its claim, another worker takes over the slice. Each batch number is written only
 once. A worker that finds its number taken stops before it sends the group. A worker that stalls after write ahead
@@ -176,7 +176,7 @@ class PushPipeline:
     def _catch_up(
         self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, totals: SliceTotals
     ) -> Sequence[ShardState]:
-        """Apply the catch-up step, and note when to check members again that wait for a newer burst's alert."""
+        """Apply the catch-up step. Note when to check the members that wait for a newer burst's alert."""
         now = self.clock.now()
         states = self.catch_up.apply(burst, slice_.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
@@ -186,7 +186,7 @@ class PushPipeline:
     # Select, cap: draft by draft, until a send group is full.
 
     def _groups(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
-        """Yield send groups. Shards with few devices share a group: a provider is hardly slower for many devices.
+        """Yield send groups. Shards with few devices share a group: 1,000 devices take hardly longer than one.
 
         The iterator is lazy, because the cap step counts alerts: if the rate step rejects a group, no further group is
         counted.

@@ -1,7 +1,7 @@
 """Publisher: turns a head's outbox into bursts, mentions, index entries, live updates and plans.
 
 After its compare-and-set, a head's outbox holds everything that was decided. Every step of publishing is idempotent,
-and the last step empties the outbox. After a crash another process repeats all steps.
+and the last step empties the outbox. After a crash all steps are repeated.
 """
 
 from collections.abc import Collection, Mapping, Sequence
