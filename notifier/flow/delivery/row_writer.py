@@ -81,8 +81,8 @@ class RowWriter:
                 for shard, sets in zip(shards, sets_by_shard, strict=True)
             ]
         except RuleFailed:
-            # There is no fallback to the built-in rule. If the retries fail, too, the slice becomes a dead letter with
-            # this cause, and its followers see the burst by the pull path.
+            # There is no fallback to the built-in rule. If the retries fail, too, the slice becomes a dead letter, and
+            # its followers see the burst by the pull path.
             self.metrics.tier_rule_failures.inc()
             raise
 

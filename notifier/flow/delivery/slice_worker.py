@@ -140,8 +140,8 @@ class SliceWorker:
     def _defer(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
         # Record the deferral before releasing the claim, or the dispatcher would queue the slice at once. After a crash
         # between the two, the claim expires.
-        # A worker that lost its claim must not replace the time that the current worker has recorded, such as the end
-        # of quiet hours. So check the claim first, and give each deferral a number of its own.
+        # A worker that lost its claim must not replace the time that the current worker has recorded. So check the
+        # claim first, and give each deferral a number of its own.
         lease.renew_if_due()
         number = self._slice_states(entry.slice)[entry.slice].times_deferred + 1
         while not all(self.ledger.record([replace(entry, number=number)])):

@@ -108,8 +108,8 @@ class DeviceRegistry:
     def remove_rejected(self, rejected_since: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected. Return how many were removed.
 
-        `rejected_since` has the devices as they were when the alert was sent, each with the time since which the
-        provider rejects it, if known. Devices that were registered after that time stay.
+        `rejected_since` has the devices as of the alert, each with the time since which the provider rejects it, if
+        known. Devices that were registered after that time stay.
         """
         now = self.clock.now()
         removals = [

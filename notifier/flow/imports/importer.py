@@ -2,7 +2,7 @@
 
 An import first reads all rows, and stores keys for the remaining work, in sorted runs. Then it processes the sorted
 keys chunk by chunk. After an interruption the import resumes: the runs record how far the source was read, and a stored
-position records how far the keys were processed. Every step is idempotent.
+position how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

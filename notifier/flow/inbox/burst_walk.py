@@ -35,7 +35,7 @@ class BurstWalk:
     subjects: Collection[Subject]
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
-    the position at which a page ends would reveal their number."""
+    the end of a page would reveal their number."""
     member: Member
     now: datetime
     after: InboxPosition | None

@@ -19,7 +19,7 @@ FIRST_RUN_LENGTH = 32
 
 @dataclass(slots=True, kw_only=True)
 class CachedWalk:
-    """Walk that returns runs of bursts like `BurstWalk`, and leaves out no young bursts.
+    """Walk that returns runs of bursts like `BurstWalk`, but from lists in memory if possible.
 
     The subjects' lists in memory have every burst down to the horizon, which is the newest `complete_to` of all lists.
     At the horizon the walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads
@@ -31,7 +31,7 @@ class CachedWalk:
     subjects: Collection[Subject]
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
-    the position at which a page ends would reveal their number."""
+    the end of a page would reveal their number."""
     after: InboxPosition | None
     """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False

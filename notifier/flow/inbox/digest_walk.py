@@ -21,8 +21,8 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
 DAY_READ_LIMIT = MAX_EXAMINED_BURSTS + 1
-"""Bursts per read: all that a digest counts, and one more that shows whether the read was cut off. Days with few bursts
-share a read."""
+"""Bursts per read: all that a digest examines, and one more that shows whether the read was cut off. Days with few
+bursts share a read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class DigestWalk:
             self.has_ended = True
         elif len(days) > 1:  # the last day may be cut off; the next step reads it again
             self._go_to(days.pop()[0])
-        else:  # this day has more bursts than its digest counts: skip those beyond
+        else:  # this day has more bursts than a digest examines: skip those beyond
             self._go_to(self.schedule.previous_date(days[0][0]))
         return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 
@@ -115,7 +115,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
     )
     run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.readable_authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # A full read may cut off its last day. A full read of one day has all bursts that a digest counts.
+    # A full read may cut off its last day. A full read of one day has all bursts that a digest examines.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
     return {day: bursts_by_day.get(day, []) for day in days if cut_day is None or day > cut_day or day == days[0]}
 

@@ -53,7 +53,7 @@ class SubjectCache:
     extension_loads: SharedLoads[Extension, None]
     max_bytes: int
     run_length: int = MAX_POSITIONS
-    """Bursts per read of the store."""
+    """Bursts of a run that is read from the store."""
     max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
     max_recent_changes: int = MAX_RECENT_CHANGES

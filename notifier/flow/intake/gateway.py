@@ -58,10 +58,7 @@ class Gateway:
     metrics: Metrics
 
     def accept(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
-        """Append the events, hide what they retract, and return one receipt per event, in order.
-
-        Raises like `append`.
-        """
+        """Append the events, hide what they retract, and return one receipt per event, in order."""
         receipts = self.append(events)
         # Append first. If the process crashes before or while hiding, the retractor reads the same retractions from the
         # log and hides their content.
@@ -71,7 +68,7 @@ class Gateway:
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
         """Make the events durable, and return one receipt per event, in order. The receipt of an error is REFUSED.
 
-        Raises LogUnavailable or DiskFull; some events may then be in the log. It is safe to send all of them again.
+        After an error some events may be in the log. It is safe to send all of them again.
         """
         known_hashes = dict(self._read_hashes([event.id for event in events if isinstance(event, Event)]))
         receipts, new_hashes = [], dict[EventId, str]()

@@ -192,8 +192,8 @@ class LiveHub:
     def apply_marks(self, message: MarksChanged) -> None:
         """Read the user's facts again, and send the bursts of the message with their marks.
 
-        Bursts are sent even if their marks have not changed. After two devices have set opposite marks at the same
-        moment, one device would otherwise go on showing the mark that lost.
+        Bursts are sent even if their marks have not changed. Otherwise, after two devices set opposite marks at once,
+        one device would go on showing the mark that lost.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO

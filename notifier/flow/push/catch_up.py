@@ -2,7 +2,7 @@
 
 A batch names, for each member, the older bursts that the alert covers. The batch is written before the alert is sent.
 An older burst is collapsed for a member only if a batch names that burst. While a newer burst may be sent soon, the
-older burst waits: the newer burst may be suppressed for the member, or the member may have no device of this platform.
+older burst waits, because the newer burst may yet be suppressed for the member.
 
 Every wait ends: a burst waits only for newer ones. In any case a slice ends after a day.
 """
