@@ -134,7 +134,7 @@ class LaneGuard:
         if tally.stop is not None and tally.stop != previous_stop:
             self._log_stop(tally.stop)
         elif tally.stop is None and previous_stop is not None:
-            self.success_count = 0  # they were counted before the resume, which has reset the tally
+            self.success_count = 0  # these were counted before the resume, which has reset the tally
             LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
         return tally
 

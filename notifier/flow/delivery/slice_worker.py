@@ -30,7 +30,7 @@ class HandBack(Exception):
 
 @dataclass(slots=True)
 class SliceLease:
-    """A worker's claim on its slice, with its renewals."""
+    """A worker's claim on its slice. The slice handler renews the claim."""
 
     claim: Claim
     claims: Claims

@@ -98,8 +98,8 @@ class DeviceIndexer:
         """Write the bitmaps of the shards that the records concern.
 
         Most records register a device that the member has already. A bitmap with only such records is skipped if it is
-        correct. Any other bitmap is written even if it is unchanged: the write stores our token, so late
-        writes of a replaced reader lose. Late writes concern only records that this reader gets, too.
+        correct. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
+        replaced reader lose. Late writes concern only records that this reader gets, too.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder_by_member = dict(updates) | {

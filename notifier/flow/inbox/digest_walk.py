@@ -92,7 +92,7 @@ async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[Bur
 
 
 def _due_days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
-    """Yield the days of the viewer's own digests among the keys, without digests that are not due or expired."""
+    """Yield the days of the viewer's own digests among the keys, if the digest is due and not expired."""
     schedule, own_subject = DigestSchedule.of(view.viewer.account_preferences), Subject(Kind.DIGEST, view.viewer.user)
     if not view.digest_subjects:
         return

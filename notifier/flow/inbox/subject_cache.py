@@ -339,8 +339,8 @@ class SubjectCache:
         change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _highest_version(burst, change.burst if change else None, replaced)
         if change is not None:
-            # A state that is newer than the latest change counts as a change now: when the feed brings it, `_apply`
-            # ignores it as known.
+            # A read state that is newer than the latest change counts as a change now: when the feed brings it later,
+            # `_apply` ignores it.
             if burst.version > change.burst.version:
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)

@@ -67,7 +67,10 @@ class SubjectPositions:
         return index < len(self.positions) and self.positions[index] == position
 
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a burst to its current position, or drop it if `burst` is None. Return whether it may have changed."""
+        """Move a burst to its current position, or drop it if `burst` is None.
+
+        Return False if the burst was at that position already.
+        """
         if burst is not None and self.is_listed((burst.opened_at, key)):
             return False
         self.positions = [position for position in self.positions if position[1] != key]

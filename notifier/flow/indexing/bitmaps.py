@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowChanges:
-    """Follow changes of a subject that its bitmaps do not have yet."""
+    """Follow changes of a subject, to be applied to its bitmaps."""
 
     follows_by_member: Mapping[Member, bool]
     """For each member whose follow changed, whether the member follows now."""
@@ -45,7 +45,7 @@ class FollowChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceChanges:
-    """Preference changes of a subject that its bitmaps do not have yet."""
+    """Preference changes of a subject, to be applied to its bitmaps."""
 
     preference_by_member: Mapping[Member, SubjectPreference]
     """Current preferences of the members who changed them."""
@@ -120,7 +120,7 @@ class Bitmaps:
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Update the bitmaps of account-wide volumes and push settings."""
+        """Update the bitmaps of account preferences."""
         preferences_by_shard = _by_shard_and_offset(preferences_by_member)
         for shard in sorted({*preferences_by_shard, *shards_to_repair, *imported_shards}):
             if shard in imported_shards and shard not in shards_to_repair:

@@ -44,11 +44,11 @@ class ListenerRegistry:
     buffer: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
     listeners_by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
-    """Listeners who get the subject's bursts as individual rows."""
+    """Listeners that get the subject's bursts as individual rows."""
     listeners_by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Listeners who get the subject's bursts in a digest only."""
+    """Listeners that get the subject's bursts in a digest only."""
 
     async def get_or_add(self, user: UserId) -> Listener:
         """Return the user's listener; add it if there is none. Raises NotFound and StoreUnavailable."""
@@ -66,7 +66,7 @@ class ListenerRegistry:
         del self.listeners[listener.user]
 
     def deliver(self, burst: Burst) -> None:
-        """Send a burst to the listeners who follow its subject and may see it. Ignore a version that is not newer."""
+        """Pass a burst to the listeners of its subject. Ignore a version that is not newer."""
         before, now = self.buffer.get(burst.key), self.clock.now()
         if before is not None and before.version >= burst.version:
             return

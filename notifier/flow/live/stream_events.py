@@ -20,7 +20,7 @@ from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_o
 MAX_BUFFERED_BURSTS = 10_000
 """Maximum bursts kept for clients that reconnect: eleven a second in the 15 minutes that a token is valid; 20 MB."""
 MAX_QUEUED_BURSTS = 100
-"""Maximum bursts in a stream's queue. A client that reads too slowly for that is cut off, and loads its page again."""
+"""Maximum bursts in a stream's queue. A client that reads too slowly for that is cut off."""
 PAGE_SIZE = 20
 """Maximum number of events queued for a client that reconnects, and of queued bursts with changed marks. If there are
 more, the client loads its first page again, with one request."""
@@ -147,7 +147,7 @@ class RecentBurstBuffer:
 
     max_bursts: int = MAX_BUFFERED_BURSTS
     complete_since: datetime | None = None
-    """All bursts published from this time on are in the buffer. None before the bus is connected."""
+    """While the bus is connected, the buffer has all bursts published from this time on. None before the connection."""
     bursts: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def get(self, key: BurstKey) -> Burst | None:

@@ -56,7 +56,7 @@ class Erasure:
         )
 
     def _erase_authors(self, erasure_by_author: Mapping[UserId, Retraction]) -> None:
-        """Erase the authors' devices, and the text of their edits, held mentions and dead letters.
+        """Remove the authors' devices, and erase the text of their edits, held mentions and dead letters.
 
         Held mentions and dead letters are scanned once for all authors. With one scan per author, a mass erasure would
         delay the deletions that follow it in the stream.

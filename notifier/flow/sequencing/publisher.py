@@ -81,7 +81,7 @@ class Publisher:
         heads = self._write_and_announce(self._restamp_late_bursts(heads, planned_bursts))
         for _ in range(MAX_RESTAMPS):
             # If this process stalled before a burst was readable, a user may have opened a page without the burst. The
-            # user may have marked everything up to its opening time as seen. A new opening time makes the burst unseen.
+            # user may have marked everything up to the opening time as seen. A new opening time makes the burst unseen.
             now = self.clock.now()
             if not (late := [head for head in heads if _is_late(head, now, planned_bursts)]):
                 break

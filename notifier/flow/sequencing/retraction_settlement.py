@@ -146,8 +146,8 @@ class RetractionSettlement:
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
         """Return the mentions that may replace the leaving ones as mentioners or shown tweet of the burst, by author.
 
-        They are by mentioners with a leaving mention, or by any mentioner if the shown tweet leaves. Without such a
-        mention, a burst that needs a mentioner gets a mention by another author.
+        The mentions are by mentioners with a leaving mention, or by any mentioner if the shown tweet leaves. Without
+        such a mention, a burst that needs a mentioner gets a mention by another author.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
