@@ -50,7 +50,6 @@ class LaneGuard:
     """Number of handled records that the stored tally lacks."""
     read_at: datetime | None = None
     successes_added_at: datetime | None = None
-    """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
         """Return the stop of the lane, as last read; None if it is not stopped.

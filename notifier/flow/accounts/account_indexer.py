@@ -44,7 +44,6 @@ def sync_directory_entries(directory: Directory, flags: AccountFlags, members: M
 def _corrected_entries(
     accounts: Mapping[UserId, DirectoryEntry], flag_rows: Mapping[FlagKey, FlagRow]
 ) -> Collection[DirectoryEntry]:
-    """Return a corrected entry for each account whose entry differs from its flags."""
     pairs = [(entry, _with_flags(entry, flag_rows)) for entry in accounts.values()]
     return [corrected for entry, corrected in pairs if corrected != entry]
 

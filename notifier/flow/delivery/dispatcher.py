@@ -50,9 +50,7 @@ class PoolRates:
     backpressure: Backpressure
     lane_tallies: DeadLetterTallies
     stopped_pools: Collection[Pool] = ()
-    """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)
-    """Current limit of each tier, from its throttles."""
     backpressure_level: float = 0.0
     """Share of P2's credit that backpressure withholds, from 0 to 1."""
     allowances: dict[Tier, float] = field(default_factory=dict)
@@ -62,7 +60,6 @@ class PoolRates:
     """Time up to which the growth is included in `allowances`."""
 
     def refresh(self, now: datetime) -> None:
-        """Read throttles, backpressure and stopped pools if that is due, and let the allowances grow."""
         if is_due(self.read_at, LIMITS_READ_INTERVAL, now):
             throttles = self.throttles.since(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
@@ -243,7 +240,7 @@ class Dispatcher:
             self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
-        """Record the decision in the ledger, and queue the slices; return how many were queued."""
+        """Return how many slices were queued."""
         parked = [self._parked_entry(slice_, throttle, now) for slice_, throttle in decision.park]
         dispatched = [
             self._dispatched_entry(slice_, now) for slice_ in self._without_repeats_for_full_pools(decision.queue)

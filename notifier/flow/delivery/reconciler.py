@@ -71,7 +71,6 @@ class Reconciler:
     compared_at: datetime | None = None
     """Start of the last comparison or rebuild. Bursts that became readable later may be missing in the index."""
     held_counted_at: datetime | None = None
-    """When held mentions were last counted."""
 
     def __call__(self) -> None:
         """Run one round. A failed duty is logged. An outage of the store or the log ends the round."""

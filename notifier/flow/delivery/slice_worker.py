@@ -38,7 +38,6 @@ class SliceLease:
     on_progress: Callable[[], None] | None = None
     """Called by `renew_if_due`, even if no renewal is due, as a sign of progress."""
     is_stopping: Callable[[], bool] | None = None
-    """Returns whether the process is stopping and must hand back the slice."""
 
     def advance(self, shard: int) -> None:
         """Move the checkpoint to the shard. The next renewal or release stores it."""

@@ -89,7 +89,6 @@ class DeviceIndexer:
         self._write_bitmaps(device_records, token)
 
     def _surplus_removals(self, members: Collection[Member]) -> Sequence[DeviceRemoval]:
-        """Return removals of the members' devices beyond MAX_DEVICES."""
         return [
             removal for devices in self.devices.by_member(members).values() for removal in surplus_removals(devices)
         ]

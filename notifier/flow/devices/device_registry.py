@@ -143,7 +143,6 @@ class DeviceRegistry:
     def _removal(
         self, member: Member, id: DeviceId, ownerships: Mapping[DeviceId, DeviceOwnership]
     ) -> DeviceRemoval | None:
-        """Return the removal of the device; None if it is not the member's."""
         ownership = ownerships.get(id)
         if ownership is None or ownership.is_removed or ownership.member != member:
             return None

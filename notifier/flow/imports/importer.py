@@ -74,7 +74,6 @@ class Import(Generic[S]):
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """Do the work of the remaining keys."""
         for keys, position in self.key_sort.remaining_chunks():
             for step in self.kind.steps(keys):
                 self._attempt(step)

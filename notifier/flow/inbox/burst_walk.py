@@ -44,7 +44,6 @@ class BurstWalk:
     is_started: bool = False
 
     async def step(self) -> Sequence[Burst]:
-        """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.is_started:
             self.is_started = True
             return await self._first_run()

@@ -46,7 +46,6 @@ class CachedWalk:
         self._by_subject = {subject_list.subject: subject_list for subject_list in self.lists}
 
     async def step(self) -> Sequence[Burst]:
-        """Return the next run, possibly empty. Raises StoreUnavailable."""
         return await (self._from_memory() if self._in_memory else self._from_store())
 
     async def _from_memory(self) -> Sequence[Burst]:

@@ -68,8 +68,6 @@ class GapPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Query:
-    """Bursts to read for a request."""
-
     subject: Subject
     end: InboxPosition | None
     """Only bursts older than this position are read. None: start at the newest burst."""

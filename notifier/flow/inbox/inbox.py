@@ -111,7 +111,6 @@ class UncachedInbox:
         return {*await self._evaluation(view, None, 0).unread_entries(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
         burst_keys = {*keys} - digest_keys
         entries: dict[BurstKey, Entry] = dict(await self.timeline.bursts(burst_keys) if burst_keys else {})
@@ -158,7 +157,6 @@ class UncachedInbox:
         )
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
@@ -216,7 +214,6 @@ class Inbox:
         return page
 
     async def badge(self, user: UserId) -> Badge:
-        """Return the number of unread entries on all pages together, up to BADGE_LIMIT."""
         cached = self.viewers.get(user)
         limit = next(iter(cached.first_pages), 20) if cached else 20  # the size of a cached page, if any
         answer = await self._open_with_breaker(user, cached, None, limit)
@@ -231,16 +228,11 @@ class Inbox:
             observer.observe(opened)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
-        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
         cached = await self.facts.current(user)
         await self.people.mark_seen(cached.member, token.as_of, token.newer)
         self.viewers.set_marks(user, cached.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set the mark of each burst. Raises NotFound and StoreUnavailable.
-
-        Also raises NotFound for an entry that the viewer may not mark: marks must not reveal which bursts exist.
-        """
         cached = await self.facts.current(user)
         view = self._view(cached)
         entries = await self.entries(view, bursts)
@@ -251,13 +243,11 @@ class Inbox:
         self.viewers.set_marks(user, cached.viewer.marks.with_mark(bursts, mark))
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
         entries: dict[BurstKey, Entry] = dict(await self.subject_cache.read_bursts([*{*keys} - digest_keys]))
         return entries | await read_digests(self.subject_cache.timeline, view, digest_keys)
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.subject_cache.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.subject_cache.read_bursts([row.burst for row in rows])).values()
 

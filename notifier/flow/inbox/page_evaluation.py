@@ -53,7 +53,6 @@ class Listing:
         return self.has_ended or (self.after is not None and self.after.opened_at <= opened_at)
 
     async def step(self) -> Sequence[Entry]:
-        """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.digests.subjects:
             return await self.walk.step()
         self._not_passed += await (self.digests.step() if self._is_digest_turn() else self.walk.step())

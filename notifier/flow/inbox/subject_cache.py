@@ -55,7 +55,6 @@ class SubjectCache:
     run_length: int = MAX_POSITIONS
     """Bursts of a run that is read from the store."""
     max_positions: int = MAX_POSITIONS
-    """Maximum bursts listed per subject."""
     max_recent_changes: int = MAX_RECENT_CHANGES
     """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""
     revision: int = 0
@@ -159,7 +158,6 @@ class SubjectCache:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts, from the cache or the store. Raises StoreUnavailable."""
         bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
         self.burst_stats.hits.inc(len(bursts))
@@ -181,7 +179,6 @@ class SubjectCache:
         return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
-        """Call `SubjectPositions.correct`, and count the memory of a cached list again."""
         size_before = subject_list.size
         changed = subject_list.correct(key, burst)
         if changed and self.cached_lists.get(subject_list.subject) is subject_list:

@@ -89,7 +89,6 @@ class CachedViewer:
     """Bytes that the cache counts for this viewer."""
 
     def is_proved_by(self, lookup: VersionLookup | None) -> bool:
-        """Return whether the look-up proves that the facts are current."""
         if lookup is None or not self.versions or lookup.connection != self.connection:
             return False
         return all(lookup.versions.get(scope) == version for scope, version in self.versions.items())
@@ -102,7 +101,6 @@ class CachedViewer:
         self.last_page = answer.page
 
     def memory_bytes(self) -> int:
-        """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
         items = sum(len(answer.page.items) for answer in self.first_pages.values())
         adopted_bytes = sum(answer.remembered_bytes for answer in self.first_pages.values())

@@ -1,8 +1,8 @@
 """Invalidate cached facts of viewers around each write, and verify caches before each read.
 
-The order of steps makes the caches safe against crashes. Before the write, `begin` replaces the versions of the changed
-scopes in Redis by a placeholder. Facts of a scope with a placeholder are never proved current. After the write is
-durable, `finish` removes the placeholder. If the writer dies in between, the placeholder expires.
+Before the write, `begin` replaces the versions of the changed scopes in Redis by a placeholder. Facts of a scope with a
+placeholder are never proved current. After the write is durable, `finish` removes the placeholder. If the writer dies
+in between, the placeholder expires.
 
 If Redis does not answer, the writer records a lapse in the store's change feed after the write. A process that reads
 the lapse distrusts the facts that it has cached.
@@ -51,7 +51,7 @@ class PendingChange:
     """Unique name of the change, which Redis holds as placeholder."""
 
     def begin(self) -> bool:
-        """Set the placeholder of each scope. Return whether Redis has confirmed it."""
+        """Return whether Redis has confirmed the placeholders."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:
@@ -59,7 +59,6 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
-        """Remove the placeholders. Return whether Redis has confirmed it."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:

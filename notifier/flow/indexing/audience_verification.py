@@ -17,8 +17,6 @@ from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardComparison:
-    """Result of the verification of one shard."""
-
     shard: int
     followers: int
     """Number of followers according to the rows; for `check_counts`, to the bitmap if it is readable."""
@@ -27,7 +25,6 @@ class ShardComparison:
     extra: int
     """Number of members of a bitmap that are in no row, added up over all bitmaps of the shard."""
     unreadable: int
-    """Number of unreadable bitmaps."""
     counted_followers: int
     """Number of followers according to the follower counts."""
 

@@ -48,7 +48,6 @@ class PreferenceChanges:
     """Preference changes of a subject, to be applied to its bitmaps."""
 
     preference_by_member: Mapping[Member, SubjectPreference]
-    """Current preferences of the members who changed them."""
     shards_to_repair: Collection[int]
     """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
@@ -70,7 +69,6 @@ class Bitmaps:
     metrics: Metrics
 
     def update_follows(self, changes: Mapping[Subject, FollowChanges], token: FencingToken) -> None:
-        """Update the subjects' follower counts, and then their follower bitmaps."""
         bitmaps = {
             subject: self._follower_bitmaps(subject, subject_changes) for subject, subject_changes in changes.items()
         }
@@ -97,7 +95,6 @@ class Bitmaps:
         )
 
     def update_preferences(self, changes: Mapping[Subject, PreferenceChanges], token: FencingToken) -> None:
-        """Update the preference bitmaps of the subjects, a limited number of shards at a time."""
         changed_shards = [
             (subject, subject_changes, shard)
             for subject, subject_changes in changes.items()
@@ -120,7 +117,6 @@ class Bitmaps:
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Update the bitmaps of account preferences."""
         preferences_by_shard = _by_shard_and_offset(preferences_by_member)
         for shard in sorted({*preferences_by_shard, *shards_to_repair, *imported_shards}):
             if shard in imported_shards and shard not in shards_to_repair:

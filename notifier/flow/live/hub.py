@@ -62,11 +62,9 @@ class BackgroundTasks:
         task.add_done_callback(self.tasks.discard)
 
     def has_started(self) -> bool:
-        """Return whether the startup has succeeded."""
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel the background tasks. The next `ensure_started` begins another startup."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -120,7 +118,6 @@ class LiveHub:
     """Unique name of this hub. The hub ignores messages about marks that it has sent itself."""
     registry: ListenerRegistry = field(init=False)
     stream_counts: Counter[UserId] = field(default_factory=Counter)
-    """Open streams by user."""
     swept_at: datetime | None = None
     """Start of the last sweep of the store."""
     caught_up_at: datetime = LONG_AGO
@@ -128,11 +125,9 @@ class LiveHub:
     is_disconnected: bool = True
     """Whether bus messages are missed now: until the bus connects, and while its connection is lost."""
     is_closed: bool = False
-    """Whether the process is shutting down and accepts no more streams."""
     bus_connected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the bus has connected since the hub started."""
     last_closed_at: datetime = LONG_AGO
-    """When the last stream was closed."""
     background_tasks: BackgroundTasks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,10 +136,7 @@ class LiveHub:
         self.metrics.streams.set(0)  # a killed process may have left a value
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
-        """Open a stream that ends at the Unix time `ends_at`. The caller closes it with `close_stream`.
-
-        Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable.
-        """
+        """Open a stream that ends at the Unix time `ends_at`. The caller closes it with `close_stream`."""
         self._reserve_stream(user)
         try:
             await self.background_tasks.ensure_started()
@@ -203,8 +195,7 @@ class LiveHub:
     def reset_listeners(self) -> None:
         """Reset all listeners, because messages of the bus may have been missed.
 
-        Clients then load their page again, which has the missed growth. Badges are counted again, because bursts may
-        have been retracted.
+        Clients then load their page again, which has the missed growth.
         """
         self.registry.buffer.complete_since = self.clock.now()
         for listener in self.registry.listeners.values():
@@ -218,7 +209,6 @@ class LiveHub:
         self.swept_at = now
 
     async def refresh_outdated(self) -> None:
-        """Refresh the listeners whose facts are older than MAX_FACTS_AGE. Raises StoreUnavailable."""
         for listener in [*self.registry.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - MAX_FACTS_AGE:
                 try:
@@ -228,10 +218,7 @@ class LiveHub:
                     raise
 
     async def check_streams(self) -> None:
-        """End streams whose token has expired, wake streams that need a heartbeat, and cut off stalled writes.
-
-        Stop the hub if it has had no streams for IDLE_STOP_AFTER.
-        """
+        """End streams whose token has expired, wake streams that need a heartbeat, and cut off stalled writes."""
         now = self.clock.now()
         for stream in self._streams():
             if stream.ends_at <= now.timestamp():
@@ -248,7 +235,6 @@ class LiveHub:
             self._stop_tasks()
 
     def close(self) -> None:
-        """End all streams, and accept no more."""
         self.is_closed = True
         for stream in self._streams():
             stream.end()
@@ -260,7 +246,6 @@ class LiveHub:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
 
     def _reserve_stream(self, user: UserId) -> None:
-        """Count a new stream of the user. Raises StreamsFull and TooManyStreams."""
         if self.is_closed or self.stream_counts.total() >= self.max_streams:
             raise StreamsFull(f"The limit is {self.max_streams} streams.")
         if self.stream_counts[user] >= MAX_STREAMS_PER_USER:
@@ -269,7 +254,6 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _start_tasks(self) -> None:
-        """Read the recent bursts into the buffer, and start the background tasks."""
         with suppress(Unavailable):
             await self.sweep()
         if self.is_closed:
@@ -282,10 +266,7 @@ class LiveHub:
                 await self.bus_connected.wait()
 
     def _stop_tasks(self) -> None:
-        """Stop the tasks, and return to the initial state.
-
-        The buffer is emptied, because it would lack the bursts that are published until the next start.
-        """
+        """Return to the initial state. The buffer would lack the bursts that are published until the next start."""
         self.background_tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True
@@ -299,7 +280,6 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _refresh_or_end(self, listener: Listener) -> None:
-        """Refresh the listener, or end its streams if the user no longer exists."""
         try:
             await self.registry.refresh(listener)
         except NotFound:

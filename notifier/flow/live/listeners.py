@@ -51,7 +51,6 @@ class ListenerRegistry:
     """Listeners that get the subject's bursts in a digest only."""
 
     async def get_or_add(self, user: UserId) -> Listener:
-        """Return the user's listener; add it if there is none. Raises NotFound and StoreUnavailable."""
         member = await self.inbox.people.member(user)
         if member is None:
             raise NotFound(f"Unknown user: {user}.")

@@ -26,7 +26,6 @@ PAGE_SIZE = 20
 more, the client loads its first page again, with one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-"""Smallest difference between two times."""
 
 
 class StreamEvent(StrEnum):
@@ -69,15 +68,11 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUpdate:
-    """An event to send to the client, with its content."""
-
     event: StreamEvent
     item: InboxItem | None = None
     """Item of a ROW, GROUP or MARKED event."""
     hidden_burst: BurstKey | None = None
-    """Burst of a HIDDEN event."""
     badge: Badge | None = None
-    """Badge of a COUNT event."""
 
 
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
@@ -105,10 +100,7 @@ def _may_be_on_page(view: InboxView, burst: Burst, before: Burst | None) -> bool
 
 
 def visibility_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of all facts, except marks, that decide which bursts the viewer sees.
-
-    It has a fixed length, and the facts cannot be read from it.
-    """
+    """Return a fingerprint of all facts, except marks, that decide which bursts the viewer sees."""
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
     digests = (
@@ -118,20 +110,17 @@ def visibility_fingerprint(viewer: Viewer) -> bytes:
 
 
 def marks_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of the viewer's marks of single bursts. It does not cover what was marked as seen.
-
-    It has a fixed length, and the marks cannot be read from it.
-    """
+    """Return a fingerprint of the viewer's marks of single bursts. It does not cover what was marked as seen."""
     return _fingerprint(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
 
 
 def changed_marks(before: Viewer, after: Viewer) -> set[BurstKey]:
-    """Return the bursts whose marks differ between two states of a viewer."""
     old, new = before.marks.by_burst, after.marks.by_burst
     return {key for key in {*old, *new} if old.get(key) is not new.get(key)}
 
 
 def _fingerprint(facts: object) -> bytes:
+    """Return a hash of fixed length, from which the facts cannot be read."""
     return blake2b(repr(facts).encode(), digest_size=8).digest()
 
 
@@ -192,16 +181,14 @@ class Stream:
     marked: dict[BurstKey, Entry] = field(default_factory=dict)
     """Queued bursts whose marks changed."""
     needs_reset: bool = False
-    """Whether a RESET is queued."""
     sent_badge: Badge | None = None
     is_writing: bool = False
-    """Whether a write is in progress. It began at `written_at`."""
+    """Whether the write that began at `written_at` is in progress."""
     is_closing: bool = False
     """Whether the stream ends once everything queued is sent."""
     is_cut_off: bool = False
     """Whether the stream ends at once, without what is queued."""
     abort: Callable[[], object] | None = None
-    """Aborts a write in progress."""
     wake_event: Wake = field(default_factory=Wake)
 
     def put(self, event: StreamEvent, entry: Entry) -> None:
@@ -218,7 +205,6 @@ class Stream:
         self.wake_event.set()
 
     def queue_marked(self, entries: Collection[Entry]) -> None:
-        """Queue bursts whose marks changed, or reset the stream if there are more than PAGE_SIZE of them."""
         self.marked |= {entry.key: entry for entry in entries}
         if len(self.marked) > PAGE_SIZE:
             self.reset()
@@ -315,7 +301,6 @@ class Listener:
             self.reset()
 
     def reset(self) -> None:
-        """Reset all streams, and let the badge be counted again."""
         for stream in self.streams:
             stream.reset()
         self.needs_count, self.loaded_at = True, LONG_AGO

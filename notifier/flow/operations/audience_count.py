@@ -44,7 +44,6 @@ class AudienceCounts:
     shard_count: int
     """Number of shards with at least one follower."""
     tiers: Mapping[Tier, int]
-    """Number of followers by tier."""
     push_enabled: Mapping[Tier, int]
     """Number of users who have a device and have not switched alerts off, by tier."""
     suppressed: Mapping[str, int]

@@ -104,7 +104,6 @@ class OverviewSnapshot:
     throttles: Sequence[Throttle]
     """Throttles in force or ramping."""
     stopped_lanes: Mapping[str, LaneStop]
-    """Lanes that are stopped by their dead-letter limit."""
     cache: CacheState
 
     def seconds_behind(self, pool: Pool) -> float | None:
@@ -131,13 +130,11 @@ class Overview:
     mention_counts: dict[BurstKey, int] = field(default_factory=dict)
     """Number of mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
-    """Time of the last read."""
     watched_bursts: frozenset[BurstKey] = frozenset()
     """Bursts that the last read found unfinished. The next read includes those that have finished since, for the
     delivery rate."""
     deferred_counted_at: datetime | None = None
     deferred_count: int = 0
-    """Number of deferred bursts at `deferred_counted_at`."""
     counted_burst: BurstKey | None = None
     """Burst whose audience snapshots are counted: the one that is shown in detail."""
     snapshot_counts: dict[int, SnapshotCounts] = field(default_factory=dict)
@@ -247,7 +244,6 @@ def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> dat
 # Freshness: age of the data from which tiers are computed, and records that the indexers have not finished.
 
 MAX_COUNTED_RECORDS = 1_000
-"""Maximum number of records counted per stream."""
 AUDIENCE_STREAMS = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 
 
@@ -261,7 +257,6 @@ class AudienceFreshness:
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
-    """Return how current the audience data is. Raises LogUnavailable."""
     activity, rolled_up_at = active_set_state(hours, clock, interval)
     groups = topics.GROUPS
     unprocessed_records = {

@@ -135,7 +135,6 @@ class Publisher:
         return {key for key, progress in progress_by_burst.items() if progress.plan.opened_at == bursts[key].opened_at}
 
     def _swap(self, heads: Sequence[Head]) -> list[Head]:
-        """Swap the heads by compare-and-set; return those that were swapped."""
         if not heads:
             return []
         return [head for head, is_swapped in zip(heads, self.heads.compare_and_set(heads), strict=True) if is_swapped]
