@@ -1,4 +1,4 @@
-"""Walk the bursts of subjects, newest first: first from the pull index, then from the store."""
+"""Walk the bursts of subjects, newest first, from the pull index and the store."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -136,7 +136,7 @@ class RecentBurstBuffer:
 
     max_bursts: int = MAX_BUFFERED_BURSTS
     complete_since: datetime | None = None
-    """While the bus is connected, the buffer has all bursts published from this time on. None before the connection."""
+    """The buffer has all bursts published from this time on, while the bus is connected. None before the connection."""
     bursts: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def get(self, key: BurstKey) -> Burst | None:
