@@ -26,7 +26,7 @@ from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import SubjectPositions
 from notifier.flow.inbox.viewer_cache import CachedViewer, InboxAnswer, ViewerCache
-from notifier.flow.inbox.viewer_facts import ViewerFacts
+from notifier.flow.inbox.viewer_facts import ViewerFactsReader
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
@@ -142,8 +142,8 @@ class UncachedInbox:
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     def _listing(self, view: InboxView, after: InboxPosition | None) -> Listing:
-        digests = DigestWalk(timeline=self.timeline, view=view, after=after)
-        return Listing(walk=self._walk(view, after), digests=digests)
+        digest_walk = DigestWalk(timeline=self.timeline, view=view, after=after)
+        return Listing(walk=self._walk(view, after), digest_walk=digest_walk)
 
     def _walk(self, view: InboxView, after: InboxPosition | None) -> BurstWalk:
         return BurstWalk(
@@ -173,7 +173,7 @@ class Inbox:
     """Inbox with caches. A page is made from cached data that is proved current, or from the store, or is partial."""
 
     people: People
-    facts: ViewerFacts
+    facts: ViewerFactsReader
     subject_cache: SubjectCache
     viewers: ViewerCache
     deadline: ReadDeadline
@@ -423,7 +423,7 @@ class Inbox:
             authors=view.viewer.readable_authors,
             after=after,
         )
-        return Listing(walk=walk, digests=DigestWalk(timeline=self.subject_cache.timeline, view=view, after=after))
+        return Listing(walk=walk, digest_walk=DigestWalk(timeline=self.subject_cache.timeline, view=view, after=after))
 
     def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
         return Evaluation(view=view, after=after, limit=limit, source=self)

@@ -17,7 +17,7 @@ REMEMBER_INTERVAL = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewerFacts:
+class ViewerFactsReader:
     """Reads viewer facts through the cache of this process."""
 
     people: People
