@@ -25,10 +25,9 @@ LOGGER = logging.getLogger("notifier.lanes")
 TALLY_READ_INTERVAL = timedelta(seconds=1)
 """Age up to which `check` uses the last tally. A stop or resume by another process is noticed up to this much later."""
 SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
-"""Minimum interval between writes of successes alone. While the tally has no dead letters, they are not written."""
+"""Minimum interval between writes of successes alone. A tally without dead letters gets no such writes."""
 MAX_COMPARE_AND_SETS = 16
-"""Maximum compare-and-sets of one change. One fails if another process has changed the tally. Few processes share a
-lane."""
+"""Maximum attempts at one change. An attempt fails if another process has changed the tally."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,11 +46,10 @@ class LaneGuard:
     owner: str
     tally: DeadLetterTally | None = None
     """The last tally that was read or written; None before the first read."""
-    successes: int = 0
+    success_count: int = 0
     """Number of handled records that the stored tally lacks."""
     read_at: datetime | None = None
     successes_added_at: datetime | None = None
-    """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
         """Return the stop of the lane, as last read; None if it is not stopped.
@@ -67,12 +65,11 @@ class LaneGuard:
     def record_successes(self, count: int) -> None:
         """Count handled records. Raises no outage.
 
-        While successes are not written, the tally has too few records. The limit may then be reached too early, but
-        never too late.
+        While successes are not written, the tally has too few records. The limit may then be reached too early.
         """
         if not self.limit.is_enabled:
             return
-        self.successes += count
+        self.success_count += count
         now = self.clock.now()
         if (
             self.tally is None
@@ -85,7 +82,7 @@ class LaneGuard:
             self._change(self._with_successes)
 
     def admit_dead_letter(self, letter_id: str, cause: str) -> bool:
-        """Count a record that is to become a dead letter, or stop the lane. Return whether it may become one.
+        """Count a record that is to become a dead letter, or stop the lane. Return whether the record may become one.
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
         records become dead letters than the limit allows. If the process crashes between the count and the dead letter,
@@ -101,7 +98,7 @@ class LaneGuard:
         return self._change(with_death).stop is None
 
     def _with_successes(self, tally: DeadLetterTally) -> DeadLetterTally:
-        return count_successes(tally, self.limit, self.successes)
+        return count_successes(tally, self.limit, self.success_count)
 
     def _change(self, change: Callable[[DeadLetterTally], DeadLetterTally]) -> DeadLetterTally:
         """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
@@ -113,7 +110,7 @@ class LaneGuard:
             new = replace(changed, version=current.version + 1)
             current = self.tallies.compare_and_set(new)
             if current == new:
-                self.successes = 0
+                self.success_count = 0
                 return self._set_tally(current)
         raise StoreUnavailable(f"Other processes keep changing the tally of {self.lane}.")
 
@@ -136,7 +133,7 @@ class LaneGuard:
         if tally.stop is not None and tally.stop != previous_stop:
             self._log_stop(tally.stop)
         elif tally.stop is None and previous_stop is not None:
-            self.successes = 0  # they were counted before the resume, which has reset the tally
+            self.success_count = 0  # these were counted before the resume, which has reset the tally
             LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
         return tally
 

@@ -18,8 +18,8 @@ class Leadership:
     def is_leader(self, now: datetime) -> bool:
         """Return whether this process leads; False while another process holds the lease.
 
-        Two processes can act as leader at once: if the leader stalls within a round until its lease expires, another
-        process takes over, and the stalled one finishes its round. So late writes of a leader must do no harm.
+        Two processes can act as leader at once: a leader that stalls until its lease expires still finishes its round.
+        So late writes of a leader must do no harm.
         """
         if self.lease_until is None or now >= self.lease_until - self.term * 2 / 3:
             acquired = self.leases.acquire(self.name, self.owner, now, self.term)

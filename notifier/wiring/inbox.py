@@ -14,7 +14,7 @@ from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
-from notifier.flow.inbox.viewer_facts import ViewerFacts
+from notifier.flow.inbox.viewer_facts import ViewerFactsReader
 from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, SharedVersionLookups, VersionCheck
 from notifier.metrics import CacheCounters, Metrics
 from notifier.ports.all_ports import ReadPorts
@@ -76,7 +76,7 @@ def build_inbox(
     )
     version_check = VersionCheck(versions=ports.versions, follower=follower, metrics=metrics)
     people = build_versioned_people(ports)
-    facts = ViewerFacts(
+    facts = ViewerFactsReader(
         people=people,
         versions=ports.versions,
         lookups=version_check

@@ -23,7 +23,7 @@ def test_count_equals_the_snapshots_and_includes_suppressed_users() -> None:
     }
     assert audience.tiers[Tier.DORMANT] == sum(snapshot.dormant_count for snapshot in snapshots)
     assert audience.push_enabled[Tier.P0] + audience.push_enabled[Tier.P1] == 3
-    assert audience.first_only == 1
+    assert audience.first_only_count == 1
     of_lyra = AudienceCounter(sets=stage.state.sets).count(LYRA, Lane.STANDARD)
     assert (of_lyra.followers, of_lyra.suppressed, of_lyra.tiers[Tier.DORMANT]) == (3, {"muted": 1}, 0)
 

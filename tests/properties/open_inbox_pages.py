@@ -100,7 +100,7 @@ class LiveProcess:
 
     def unread(self, user: str) -> set[BurstKey]:
         """Return the bursts that the stream's badge counts."""
-        unread, now = self.pages[user].listener.unread, self.reads.clock.now()
+        unread, now = self.pages[user].listener.unread_keys, self.reads.clock.now()
         opened = {burst.key: burst.opened_at for burst in self.bursts.by_key.values()}
         return {key for key in unread or () if opened[key] + KEPT_FOR > now}
 

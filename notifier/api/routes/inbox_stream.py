@@ -91,8 +91,8 @@ class InboxEventSource:
         """Send events until the token expires, the client is cut off, or the process ends."""
         await self._send(send, RETRY_FIELD + self.frames())
         while not self.stream.is_closing:
-            await self.stream.wake.wait()
-            self.stream.wake.clear()
+            await self.stream.wake_event.wait()
+            self.stream.wake_event.clear()
             if self.stream.is_cut_off:
                 return
             silence = self.container.clock.now() - self.stream.written_at
@@ -122,8 +122,8 @@ class InboxEventSource:
         if update.item is not None:
             burst_id = self._opaque_id(update.item.entry.key)
             return frame(update.event, id, item_body(update.item, burst_id, self.container.clock.now()))
-        if update.hidden is not None:
-            return frame(update.event, id, HiddenBody(burst=self._opaque_id(update.hidden)))
+        if update.hidden_burst is not None:
+            return frame(update.event, id, HiddenBody(burst=self._opaque_id(update.hidden_burst)))
         return frame(update.event, id, None if update.badge is None else badge_body(update.badge))
 
     def _opaque_id(self, burst: BurstKey) -> str:

@@ -180,7 +180,7 @@ def audience_json(counts: AudienceCounts) -> Mapping[str, object]:
             for tier, people in counts.tiers.items()
         ],
         "suppressed": dict(counts.suppressed),
-        "first_only": counts.first_only,
+        "first_only": counts.first_only_count,
     }
 
 
@@ -232,9 +232,9 @@ def _print_counts(counts: AudienceCounts) -> None:
         ("", "users", "with device", "of all"),
         [(name, people, with_device, _format_share(people, counts.followers)) for name, people, with_device in rows],
     )
-    if counts.first_only:
+    if counts.first_only_count:
         click.echo()
-        print_sentence(f"{counts.first_only:,} users in these tiers want only the first burst of a day.")
+        print_sentence(f"{counts.first_only_count:,} users in these tiers want only the first burst of a day.")
 
 
 def _format_share(part: int, total: int) -> str:

@@ -44,7 +44,6 @@ def sync_directory_entries(directory: Directory, flags: AccountFlags, members: M
 def _corrected_entries(
     accounts: Mapping[UserId, DirectoryEntry], flag_rows: Mapping[FlagKey, FlagRow]
 ) -> Collection[DirectoryEntry]:
-    """Return a corrected entry for each account whose entry differs from its flags."""
     pairs = [(entry, _with_flags(entry, flag_rows)) for entry in accounts.values()]
     return [corrected for entry, corrected in pairs if corrected != entry]
 
@@ -126,8 +125,8 @@ class AccountIndexer:
             is_vip_by_shard[shard_of(member)][member % SHARD_MEMBERS] = row.is_set
         bitmaps = {shard: self.flags.members(Flag.VIP, shard) for shard in imported_shards}
         bitmaps |= {
-            shard: self._updated_vips(shard, is_vip)
-            for shard, is_vip in is_vip_by_shard.items()
+            shard: self._updated_vips(shard, is_vip_by_offset)
+            for shard, is_vip_by_offset in is_vip_by_shard.items()
             if shard not in bitmaps
         }
         bitmaps |= {shard: self._rebuilt_vips(shard) for shard in shards_to_repair}
@@ -137,12 +136,12 @@ class AccountIndexer:
             )
             self.sets.put(shard_bitmaps, token)
 
-    def _updated_vips(self, shard: int, is_vip: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
+    def _updated_vips(self, shard: int, is_vip_by_offset: Mapping[int, bool]) -> Bits:
+        """Return the shard's bitmap after setting or clearing these bits."""
         before = read_bitmap(self.sets, SetKind.VIP, None, shard)
         # Rebuild an unreadable bitmap from the rows, which have the changes already. Starting from an empty bitmap
         # would lose the other VIPs.
-        return self._rebuilt_vips(shard) if before is None else with_members(before, is_vip)
+        return self._rebuilt_vips(shard) if before is None else with_members(before, is_vip_by_offset)
 
     def _rebuilt_vips(self, shard: int) -> Bits:
         """Return the bitmap computed from the flag rows; count its differences from the stored one as drift."""

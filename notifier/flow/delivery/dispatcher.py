@@ -34,8 +34,6 @@ from notifier.ports.event_log import DeadLetterTallies
 from notifier.ports.ledger import DeferredBursts, Ledger
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
-# Credits of the pools, and limits and allowances of the tiers.
-
 LIMITS_READ_INTERVAL = timedelta(seconds=1)
 """Interval between reads of throttles, backpressure and stopped pools."""
 NO_CREDIT = Credit(slices=0, shards=0)
@@ -46,15 +44,13 @@ MAX_SAVING_TIME = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class PoolRates:
-    """One instance per dispatcher."""
+    """Credits of the pools, and limits and allowances of the tiers."""
 
     throttles: Throttles
     backpressure: Backpressure
     lane_tallies: DeadLetterTallies
     stopped_pools: Collection[Pool] = ()
-    """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)
-    """Current limit of each tier, from its throttles."""
     backpressure_level: float = 0.0
     """Share of P2's credit that backpressure withholds, from 0 to 1."""
     allowances: dict[Tier, float] = field(default_factory=dict)
@@ -64,7 +60,6 @@ class PoolRates:
     """Time up to which the growth is included in `allowances`."""
 
     def refresh(self, now: datetime) -> None:
-        """Read throttles, backpressure and stopped pools if that is due, and let the allowances grow."""
         if is_due(self.read_at, LIMITS_READ_INTERVAL, now):
             throttles = self.throttles.since(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
@@ -105,12 +100,12 @@ IN_FLIGHT_READ_INTERVAL = timedelta(milliseconds=100)
 LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all unfinished bursts. Every round lists those that opened recently."""
 MAX_RECENT_AGE = timedelta(seconds=2)
-"""Greatest age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later,
-the burst is found when all unfinished bursts are listed."""
+"""Greatest age of the bursts that every round lists. A plan usually exists by this age. A burst with a later plan is
+found when all unfinished bursts are listed."""
 MAX_READ_PER_ROUND = 256
 """Maximum number of bursts of `unread_bursts` that one round reads. A long list must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32
-"""Maximum number of deferred bursts that one round wakes. Bursts wake at quarter hours, so many may be due at once.
+"""Maximum number of deferred bursts that one round wakes. Most wake at quarter hours, so many may be due at once.
 Reading 32 of them delays new bursts by 30 ms."""
 WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
@@ -131,13 +126,13 @@ class Dispatcher:
     metrics: Metrics
     max_read_per_round: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
-    """Progress of the unfinished bursts. Those in flight are read again, because workers write to the ledger."""
+    """Progress of the unfinished bursts. Bursts in flight are read again, because workers write to the ledger."""
     unread_bursts: deque[BurstKey] = field(default_factory=deque)
     """Bursts to read if they are not in memory: all unfinished bursts as last listed, and deferred ones that woke."""
     unreadable_bursts: set[BurstKey] = field(default_factory=set)
     """Bursts whose ledger entries can't be decoded. They are not read again until this process loses its lease."""
     wake_times: set[datetime] = field(default_factory=set)
-    """Wake-up times of bursts deferred by this process. There are few, because most are quarter hours."""
+    """Wake-up times of bursts deferred by this process."""
     started_at: dict[str, datetime] = field(default_factory=dict)
     """When each periodic duty was last started."""
 
@@ -245,15 +240,15 @@ class Dispatcher:
             self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
-        """Record the decision in the ledger, and queue the slices; return how many were queued."""
+        """Return how many slices were queued."""
         parked = [self._parked_entry(slice_, throttle, now) for slice_, throttle in decision.park]
         dispatched = [
             self._dispatched_entry(slice_, now) for slice_ in self._without_repeats_for_full_pools(decision.queue)
         ]
         if not parked and not dispatched:
             return 0
-        # Record before queueing. A crash between the two leaves a slice that no worker claims; it is queued again after
-        # `requeue_after`. In the opposite order, a slice could be in the queue without an entry in the ledger.
+        # Record before queueing. After a crash between the two, the slice is queued again after `requeue_after`. In the
+        # opposite order, a slice could be in the queue without an entry in the ledger.
         are_new = self.ledger.record(parked + dispatched)
         self.backlog.apply_entries(parked + dispatched, now)
         # An entry that exists already is of another leader, or of a failed round. Do not queue its slice again.
@@ -295,7 +290,7 @@ class Dispatcher:
         return len(slices)
 
     def _charge_tier(self, slice_: Slice, now: datetime) -> None:
-        """Subtract the slice's expected deliveries from the allowance of its tier, if the tier is throttled."""
+        """Subtract the slice's expected deliveries, if any, from the allowance of a throttled tier."""
         progress = self.backlog.progress[slice_.burst]
         if slice_.step is Step.ROWS and slice_.tier in self.rates.allowances and not is_expired(progress, slice_, now):
             self.rates.allowances[slice_.tier] -= expected_deliveries(progress, slice_)

@@ -38,8 +38,8 @@ class LoadMonitor:
         if not self.leases.acquire("monitor", self.owner, began_at, self.interval * LIFETIME_ROUNDS):
             return None
         level = backpressure(self._read_load(began_at))
-        # Fails open: if the cache is down, this call raises and ends the round. The last level then expires, and P2
-        # gets its full credit.
+        # Fails open: if the cache is down, the round ends with an error. The last level expires, and P2 gets its full
+        # credit.
         self.backpressure.set_level(level, self.interval * LIFETIME_ROUNDS)
         self.metrics.backpressure.set(level)
         self._count_open_circuits()

@@ -35,7 +35,7 @@ HEADS_PER_ROUND = 100
 SHARDS_PER_READ = 64
 EXPIRED_ROWS_PER_ROUND = 5_000
 LOG_RETENTION = timedelta(days=1)
-"""Retention of processed log records. Nothing reads them; one day helps to investigate incidents."""
+"""How long processed log records are kept, for the investigation of incidents."""
 REBUILD_WINDOW = INBOX_WINDOW
 """How far back a rebuilt pull index reaches. Older bursts are read from the store."""
 BURSTS_PER_PAGE = 1_000
@@ -67,17 +67,13 @@ class Reconciler:
     previously_unfinished: set[BurstKey] = field(default_factory=set)
     """Unfinished bursts of the last round. The next round checks the totals of bursts that have left the list since."""
     generation: str | None = None
-    """Generation of the pull index at the end of this process's rebuild. If it changes, the index is rebuilt again."""
+    """Generation of the pull index at the end of this process's rebuild. An index of another generation is rebuilt."""
     compared_at: datetime | None = None
     """Start of the last comparison or rebuild. Bursts that became readable later may be missing in the index."""
     held_counted_at: datetime | None = None
-    """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. If a duty fails, the other duties still run.
-
-        An unavailable store or log ends the round. DiskFull is raised after the remaining duties.
-        """
+        """Run one round. A failed duty is logged. An outage of the store or the log ends the round."""
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)
         now = self.clock.now()
@@ -112,10 +108,10 @@ class Reconciler:
     def _update_index(self) -> None:
         """Announce the bursts since the last comparison: a publisher may have crashed, or could not write to Redis.
 
-        After a start of this process, or after Redis lost the index, rebuild it from the last REBUILD_WINDOW.
+        After a start of this process, or after Redis lost the index, rebuild the index.
         """
         generation = self.pull.generation()
-        # Take the time before reading the store: the comparison may miss bursts that become readable after it.
+        # Take the time before reading the store: the comparison may miss bursts that become readable later.
         now = self.clock.now()
         oldest = now - REBUILD_WINDOW
         if generation is None or generation != self.generation or self.compared_at is None:
@@ -141,7 +137,6 @@ class Reconciler:
                 self._run_duty("heads", partial(self.publisher.finish_publishing, [subject]))
 
     def _check_totals(self) -> None:
-        """Check the totals of the bursts that have left the list of unfinished bursts since the last round."""
         unfinished = set(self.ledger.unfinished_bursts())
         for burst in sorted(self.previously_unfinished - unfinished):
             self._run_duty("totals", partial(self._check_burst, burst))

@@ -47,8 +47,7 @@ class RowWriter:
             if is_on_time:
                 row_count += self._write(burst, slice_, snapshots, lease)
                 # Advance the checkpoint after the write: a crash before this line only repeats the write. If the slice
-                # has expired, the checkpoint stays: the next worker's clock may be behind, and it must not skip shards
-                # that have no rows.
+                # has expired, the checkpoint stays: a worker whose clock is behind may still write the rows.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:
@@ -63,7 +62,7 @@ class RowWriter:
     ) -> Iterator[Sequence[TierSnapshot]]:
         """Yield the tier's part of each shard's audience snapshot, up to SHARDS_PER_WRITE shards at a time.
 
-        A missing snapshot is taken from the live sets and stored. The first one stored wins.
+        A missing snapshot is taken from the live sets and stored. The first stored snapshot wins.
         """
         for start in range(0, len(shards), SHARDS_PER_WRITE):
             group = shards[start : start + SHARDS_PER_WRITE]
@@ -82,8 +81,8 @@ class RowWriter:
                 for shard, sets in zip(shards, sets_by_shard, strict=True)
             ]
         except RuleFailed:
-            # There is no fallback to the built-in rule. If the retries fail, too, the slice becomes a dead letter with
-            # this cause, and its followers see the burst by the pull path.
+            # There is no fallback to the built-in rule. If the retries fail, too, the slice becomes a dead letter, and
+            # its followers see the burst by the pull path.
             self.metrics.tier_rule_failures.inc()
             raise
 

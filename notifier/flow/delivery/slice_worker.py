@@ -30,7 +30,7 @@ class HandBack(Exception):
 
 @dataclass(slots=True)
 class SliceLease:
-    """A worker's claim on its slice, renewed by the slice handler."""
+    """A worker's claim on its slice. The slice handler renews the claim."""
 
     claim: Claim
     claims: Claims
@@ -38,7 +38,6 @@ class SliceLease:
     on_progress: Callable[[], None] | None = None
     """Called by `renew_if_due`, even if no renewal is due, as a sign of progress."""
     is_stopping: Callable[[], bool] | None = None
-    """Returns whether the process is stopping and must hand back the slice."""
 
     def advance(self, shard: int) -> None:
         """Move the checkpoint to the shard. The next renewal or release stores it."""
@@ -55,7 +54,6 @@ class SliceLease:
         self.renew_if_due()
 
     def renew(self, *, may_hand_back: bool) -> None:
-        """Call `renew_or_hand_back` if `may_hand_back` is set, otherwise `renew_if_due`."""
         if may_hand_back:
             self.renew_or_hand_back()
         else:
@@ -64,8 +62,8 @@ class SliceLease:
     def renew_if_due(self) -> None:
         """Renew the claim if due, and never hand the slice back. Raises ClaimLost.
 
-        Call this inside an effect, such as a long write. If a slow effect were interrupted to hand the slice back, the
-        next worker would begin it again, and it would never complete.
+        Call this inside an effect, such as a long write. A slow effect that is interrupted to hand the slice back would
+        begin again each time, and never complete.
         """
         if self.on_progress is not None:
             self.on_progress()
@@ -141,8 +139,8 @@ class SliceWorker:
     def _defer(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
         # Record the deferral before releasing the claim, or the dispatcher would queue the slice at once. After a crash
         # between the two, the claim expires.
-        # A worker that lost its claim must not replace the time that the current worker has recorded, such as the end
-        # of quiet hours. So check the claim first, and give each deferral a number of its own.
+        # A worker that lost its claim must not replace the time that the current worker has recorded. So check the
+        # claim first, and give each deferral a number of its own.
         lease.renew_if_due()
         number = self._slice_states(entry.slice)[entry.slice].times_deferred + 1
         while not all(self.ledger.record([replace(entry, number=number)])):
@@ -158,7 +156,7 @@ class SliceWorker:
         return self.ledger.read([slice_.burst])[slice_.burst].slice_states
 
     def _record_failure(self, slice_: Slice, lease: SliceLease, cause: Exception) -> SliceResult:
-        """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures."""
+        """Record a failure that is no outage. Dead-letter the slice after MAX_ATTEMPTS failures."""
         now = self.clock.now()
         failures = self._slice_states(slice_)[slice_].failure_count + 1
         reason = f"{type(cause).__name__}: {cause}"

@@ -89,7 +89,6 @@ class DeviceIndexer:
         self._write_bitmaps(device_records, token)
 
     def _surplus_removals(self, members: Collection[Member]) -> Sequence[DeviceRemoval]:
-        """Return removals of the members' devices beyond MAX_DEVICES."""
         return [
             removal for devices in self.devices.by_member(members).values() for removal in surplus_removals(devices)
         ]
@@ -97,21 +96,25 @@ class DeviceIndexer:
     def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
         """Write the bitmaps of the shards that the records concern.
 
-        Most records register a device again that its member has already. A bitmap with only such records is skipped if
-        it has their members. Any other bitmap is written even if it is unchanged: the write stores our token, so late
-        writes of a replaced reader lose. A replaced reader only writes bitmaps for records that it has not committed.
-        This reader gets the same records, and writes the same bitmaps.
+        Most records register a device that the member has already. A bitmap with only such records is skipped if it is
+        correct. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
+        replaced reader lose. Late writes concern only records that this reader gets, too.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
-        was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}
+        was_holder_by_member = dict(updates) | {
+            member: False for member, is_known_holder in updates if not is_known_holder
+        }
         shards_to_rebuild = {record.rebuild_shard for record in records if record.rebuild_shard is not None}
-        devices_by_member = self.devices.by_member(was_holder)
+        devices_by_member = self.devices.by_member(was_holder_by_member)
         has_device_by_shard = defaultdict[int, dict[Member, bool]](dict)
-        for member in was_holder:
+        for member in was_holder_by_member:
             has_device_by_shard[shard_of(member)][member] = member in devices_by_member
         bitmaps = {shard: self._rebuilt_bitmap(shard) for shard in shards_to_rebuild}
-        for shard, has_device in has_device_by_shard.items():
-            if shard not in bitmaps and (bits := self._updated_bitmap(shard, has_device, was_holder)) is not None:
+        for shard, has_device_by_member in has_device_by_shard.items():
+            if (
+                shard not in bitmaps
+                and (bits := self._updated_bitmap(shard, has_device_by_member, was_holder_by_member)) is not None
+            ):
                 bitmaps[shard] = bits
         if bitmaps:
             shard_bitmaps = (
@@ -120,18 +123,21 @@ class DeviceIndexer:
             self.sets.put(shard_bitmaps, token)
 
     def _updated_bitmap(
-        self, shard: int, has_device: Mapping[Member, bool], was_holder: Mapping[Member, bool]
+        self, shard: int, has_device_by_member: Mapping[Member, bool], was_holder_by_member: Mapping[Member, bool]
     ) -> Bits | None:
         """Return the shard's bitmap after setting or clearing the members' bits; None if it need not be written.
 
-        `was_holder` is True for members whose records all register again a device that the member has already.
+        `was_holder_by_member` is True for a member whose records all register a device that the member has already.
         """
         before = read_bitmap(self.sets, SetKind.WITH_DEVICE, None, shard)
         if before is None:  # unreadable: starting from an empty bitmap would lose the other members
             return self._rebuilt_bitmap(shard)
-        if all(was_holder[member] and contains(before, member) is has for member, has in has_device.items()):
+        if all(
+            was_holder_by_member[member] and contains(before, member) is has
+            for member, has in has_device_by_member.items()
+        ):
             return None
-        return with_members(before, {member % SHARD_MEMBERS: has for member, has in has_device.items()})
+        return with_members(before, {member % SHARD_MEMBERS: has for member, has in has_device_by_member.items()})
 
     def _rebuilt_bitmap(self, shard: int) -> Bits:
         """Return the bitmap computed from the device rows; count its differences from the stored one as drift."""

@@ -36,8 +36,8 @@ from notifier.ports.user_directory import Directory
 class DeviceRegistry:
     """Registers, lists and removes devices. Idempotent. Blocking.
 
-    Every method raises StoreUnavailable; writing methods also raise LogUnavailable and DiskFull. After such an error
-    the change may still take effect, at once or when the device indexer reads it.
+    Raises StoreUnavailable; writing methods also raise LogUnavailable and DiskFull. After such an error the change may
+    still take effect, at once or when the device indexer reads it.
     """
 
     devices: Devices
@@ -67,8 +67,8 @@ class DeviceRegistry:
     ) -> Device:
         """Register the device for the member, and take it from any other member.
 
-        After return, the other member gets no more alerts on it, except from workers that have already read the device.
-        `replaces` is an old token: its device is removed if it is the member's.
+        After return, the other member gets no more alerts there, except from workers that have already read the device.
+        `replaces` is an old token, whose device is removed if the device is the member's.
         """
         id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)
         ownerships = self.devices.read_current([id] if replaced_id is None else [id, replaced_id])
@@ -108,8 +108,8 @@ class DeviceRegistry:
     def remove_rejected(self, rejected_since: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected. Return how many were removed.
 
-        `rejected_since` has the devices as they were when the alert was sent, each with the time since which the
-        provider rejects it, if known. Devices that were registered after that time stay.
+        `rejected_since` has the devices as of the alert, each with the time since which the provider rejects it, if
+        known. Devices that were registered after that time stay.
         """
         now = self.clock.now()
         removals = [
@@ -143,7 +143,6 @@ class DeviceRegistry:
     def _removal(
         self, member: Member, id: DeviceId, ownerships: Mapping[DeviceId, DeviceOwnership]
     ) -> DeviceRemoval | None:
-        """Return the removal of the device; None if it is not the member's."""
         ownership = ownerships.get(id)
         if ownership is None or ownership.is_removed or ownership.member != member:
             return None

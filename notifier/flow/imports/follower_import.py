@@ -50,7 +50,6 @@ class FollowerImport:
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
     def _resolve(self, ids: NumericIds) -> MemberArray:
-        """Return the members of the ids. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
         for id_range in self.id_ranges:
             resolved.resolve_range(id_range)

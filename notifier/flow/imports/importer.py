@@ -1,9 +1,8 @@
 """Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows. It stores keys for the remaining work, in sorted runs. A key in `ImportKeys` has an
-account in its upper half, and a follower or a shard in its lower half. Then the import processes the sorted keys chunk
-by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position records
-how far the keys were processed. Every step is idempotent.
+An import first reads all rows, and stores keys for the remaining work, in sorted runs. Then it processes the sorted
+keys chunk by chunk. After an interruption the import resumes: the runs record how far the source was read, and a stored
+position how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -75,7 +74,6 @@ class Import(Generic[S]):
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """Do the work of the remaining keys."""
         for keys, position in self.key_sort.remaining_chunks():
             for step in self.kind.steps(keys):
                 self._attempt(step)
@@ -208,7 +206,6 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        """Apply `account_change_as_if_made_now` to the changes."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [

@@ -1,4 +1,4 @@
-"""Walk all bursts of some subjects, newest first, without gaps."""
+"""Walk the bursts of subjects, newest first, from the pull index and the store."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ RUN_LENGTH = 64
 """Bursts per read, enough for three pages."""
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
-"""Age up to which a walk may leave out a burst. A `seen` token covers younger bursts only if shown."""
+"""Age up to which a walk may leave out a burst that the pull index lacks."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""
@@ -28,18 +28,14 @@ class BurstWalk:
 
     The first step reads the pull index and the inbox rows, down to the index's horizon. Each further step reads the
     bursts from the store.
-
-    The index may lack bursts whose announcement failed since its last comparison with the store. If one of them may be
-    older than MAX_UNLISTED_AGE, the first step also reads the newest bursts from the store. A `seen` token made at
-    `now` may therefore cover all bursts older than CERTAINLY_VISIBLE_AGE.
     """
 
     timeline: Timeline
     pull: PullReader
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. Those of other authors take no places in a run. Otherwise the
-    position at which a page ends would depend on their number, and reveal it."""
+    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
+    the end of a page would reveal their number."""
     member: Member
     now: datetime
     after: InboxPosition | None
@@ -48,7 +44,6 @@ class BurstWalk:
     is_started: bool = False
 
     async def step(self) -> Sequence[Burst]:
-        """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.is_started:
             self.is_started = True
             return await self._first_run()
@@ -80,8 +75,8 @@ class BurstWalk:
     async def _read_unlisted(self, pulled: NewestPositions) -> Sequence[Burst]:
         """Read the newest bursts from the store, as far back as the index may lack a burst.
 
-        A burst that it lacks became readable after the index's last comparison, and opened at most VISIBILITY_DEADLINE
-        before the comparison. If all such bursts are younger than MAX_UNLISTED_AGE, nothing is read.
+        A burst that the index lacks became readable after the last comparison with the store. So it opened at most
+        VISIBILITY_DEADLINE before the comparison. Nothing is read if all such bursts are younger than MAX_UNLISTED_AGE.
         """
         if pulled.as_of is None or (since := pulled.as_of - VISIBILITY_DEADLINE) > self.now - MAX_UNLISTED_AGE:
             return ()

@@ -19,7 +19,7 @@ FIRST_RUN_LENGTH = 32
 
 @dataclass(slots=True, kw_only=True)
 class CachedWalk:
-    """Walk that returns runs of bursts like `BurstWalk`, and leaves out no young bursts.
+    """Walk that returns runs of bursts like `BurstWalk`, but from lists in memory if possible.
 
     The subjects' lists in memory have every burst down to the horizon, which is the newest `complete_to` of all lists.
     At the horizon the walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads
@@ -30,8 +30,8 @@ class CachedWalk:
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. Those of other authors take no places in a run. Otherwise the
-    position at which a page ends would depend on their number, and reveal it."""
+    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
+    the end of a page would reveal their number."""
     after: InboxPosition | None
     """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False
@@ -46,7 +46,6 @@ class CachedWalk:
         self._by_subject = {subject_list.subject: subject_list for subject_list in self.lists}
 
     async def step(self) -> Sequence[Burst]:
-        """Return the next run, possibly empty. Raises StoreUnavailable."""
         return await (self._from_memory() if self._in_memory else self._from_store())
 
     async def _from_memory(self) -> Sequence[Burst]:
@@ -96,7 +95,7 @@ class CachedWalk:
         return run
 
     def _update_horizon(self) -> None:
-        """Update the horizon. It rises during the walk if a subject gets more bursts than its list can hold."""
+        """Update the horizon. New bursts can raise it: a full list drops its oldest burst."""
         self._horizon = InboxPosition(
             *max((subject_list.complete_to for subject_list in self.lists), default=OLDEST_POSITION)
         )
@@ -113,7 +112,7 @@ class CachedWalk:
     def _correct_positions(self, positions: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct positions of bursts whose opening time has changed, and drop bursts that the store does not have.
 
-        Return whether any position changed, including changes that arrived while the bursts were read.
+        Return whether a position may have changed, also by a change that arrived during the read.
         """
         changed = False
         for opened_at, key in positions:

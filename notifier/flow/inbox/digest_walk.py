@@ -21,16 +21,13 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
 DAY_READ_LIMIT = MAX_EXAMINED_BURSTS + 1
-"""Bursts per read: all that a digest counts, and one more that shows whether the read was cut off. Days with few bursts
-share a read."""
+"""Bursts per read: all that a digest examines, and one more that shows whether the read was cut off. Days with few
+bursts share a read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DigestWalk:
-    """Walk through the viewer's digests that are due and not expired.
-
-    For a viewer without digests it ends at once and reads nothing.
-    """
+    """Walk through the viewer's digests that are due and not expired."""
 
     timeline: Timeline
     view: InboxView
@@ -57,9 +54,9 @@ class DigestWalk:
         ]
         if len(run) < DAY_READ_LIMIT:
             self.has_ended = True
-        elif len(days) > 1:  # the last day may be cut off; the next step reads all of it
+        elif len(days) > 1:  # the last day may be cut off; the next step reads it again
             self._go_to(days.pop()[0])
-        else:  # this day has more bursts than its digest counts: skip those beyond
+        else:  # this day has more bursts than a digest examines: skip those beyond
             self._go_to(self.schedule.previous_date(days[0][0]))
         return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 
@@ -85,10 +82,7 @@ class DigestWalk:
 
 
 async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
-    """Return the viewer's own digests with these keys, including hidden digests. Raises StoreUnavailable.
-
-    Days with few bursts share a read.
-    """
+    """Return the viewer's own digests with these keys, including hidden digests. Raises StoreUnavailable."""
     days, digests = sorted({*_due_days(view, keys)}, reverse=True), list[Digest | None]()
     while days:
         bursts_by_day = await _read_days(timeline, view, days)
@@ -98,7 +92,7 @@ async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[Bur
 
 
 def _due_days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
-    """Yield the days of those keys that are the viewer's own, and whose digests are due and not expired."""
+    """Yield the days of the viewer's own digests among the keys, if the digest is due and not expired."""
     schedule, own_subject = DigestSchedule.of(view.viewer.account_preferences), Subject(Kind.DIGEST, view.viewer.user)
     if not view.digest_subjects:
         return
@@ -121,7 +115,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
     )
     run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.readable_authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # A full read may cut off its last day. If it has only that day, it has all bursts that a digest counts.
+    # A full read may cut off its last day. A full read of one day has all bursts that a digest examines.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
     return {day: bursts_by_day.get(day, []) for day in days if cut_day is None or day > cut_day or day == days[0]}
 
@@ -132,15 +126,13 @@ def next_digest_due(view: InboxView, after: datetime) -> datetime | None:
 
 
 def digest_due_for(burst: Burst, view: InboxView) -> datetime:
-    """Return when the digest that contains the burst falls due."""
     return DigestSchedule.of(view.viewer.account_preferences).next_due_time(burst.opened_at)
 
 
 def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
     """Return whether a change of this burst may change what a digest of the viewer has shown.
 
-    False if the burst is in no digest of the viewer, or only grew: the next page shows that anyway. Otherwise True: the
-    burst lost a mention or became silent, or `before`, its earlier state, is not known.
+    Growth does not count: the next page shows it anyway. `before` is the burst's earlier state, None if not known.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

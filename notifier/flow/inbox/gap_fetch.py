@@ -18,13 +18,13 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.viewer_facts import People
 
 MAX_BURSTS_READ = 200
-"""Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
+"""Maximum bursts per read: 2 ms of CPU in SQLite. The largest page shows 100."""
 
 MAX_SEQ = 253_402_300_799
 """Highest seq: the last second that a `datetime` can hold, at the end of the year 9999."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read in place of one that shows the viewer nothing, because the response time must
+"""A subject that cannot exist. It is read in place of a subject that shows the viewer nothing: the response time must
 not reveal whether the requested subject exists."""
 
 
@@ -38,10 +38,9 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 
 
 def seq_of(entry: Entry, now: datetime) -> int:
-    """Return the seq of an entry: the second of its opening, in Unix time.
+    """Return the seq of an entry, which is shown in place of the burst's number.
 
-    The burst's number is never shown: gaps between numbers would reveal how many bursts by protected accounts there
-    are.
+    Gaps between numbers would reveal how many bursts by protected accounts there are.
     """
     return _seq(opening_second(entry, now))
 
@@ -61,7 +60,7 @@ class GapPage:
 
     items: Sequence[BurstItem]
     next: InboxPosition | None
-    """Position after which the next page starts; None on the last page."""
+    """Position after which the next page starts. None on the last page and on a partial page."""
     partial: bool
     """True if the store failed, so that items may be missing."""
     view: InboxView
@@ -69,8 +68,6 @@ class GapPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Query:
-    """Bursts to read for a request."""
-
     subject: Subject
     end: InboxPosition | None
     """Only bursts older than this position are read. None: start at the newest burst."""
@@ -84,10 +81,7 @@ class _Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFetch:
-    """Reads bursts from the store, without caches or the pull index.
-
-    Each request asks the store for up to `max_bursts_read` bursts, even if its subject does not exist.
-    """
+    """Reads bursts from the store, without caches or the pull index."""
 
     people: People
     timeline: Timeline
@@ -133,7 +127,7 @@ class GapFetch:
 
 
 def _query(view: InboxView, subject: Subject, seqs: SeqRange, after: InboxPosition | None) -> _Query:
-    """Return the query, limited to bursts that the viewer may see: nothing else is read or counted."""
+    """Return the query, limited to the time in which the viewer's inbox lists the subject's bursts."""
     current_seq = _seq(view.now)
     since = _visible_since(view, subject)
     if since is None or seqs.first > current_seq:

@@ -26,7 +26,7 @@ from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import SubjectPositions
 from notifier.flow.inbox.viewer_cache import CachedViewer, InboxAnswer, ViewerCache
-from notifier.flow.inbox.viewer_facts import ViewerFacts
+from notifier.flow.inbox.viewer_facts import ViewerFactsReader
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
@@ -37,16 +37,13 @@ from notifier.ports.viewer_facts import People
 
 class AnswerObserver(Protocol):
     def observe(self, opened: OpenedInbox) -> None:
-        """Receive an answer before the client does. Must return at once and must not raise."""
+        """Receive an answer before the client does. Must not block or raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncachedInbox:
-    """Inbox without caches. It keeps the last pages of users, but only for store outages.
-
-    The visibility predicate alone decides what a page shows.
-    """
+    """Inbox without caches. Last known pages are shown only during store outages."""
 
     people: People
     timeline: Timeline
@@ -74,9 +71,8 @@ class UncachedInbox:
     ) -> tuple[Page, Badge | None]:
         """Return a page and the badge of the same moment.
 
-        The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
-        answer at all, a request for the first page gets the user's last known page, marked partial. Raises as `page`
-        does.
+        The badge is None on a partial page, or if it could not be counted. If no page can be read, a request for the
+        first page gets the user's last known page, if recent, marked partial. Raises NotFound and StoreUnavailable.
         """
         try:
             page = await self.page(user, after=after, limit=limit)
@@ -94,7 +90,6 @@ class UncachedInbox:
         return page, badge
 
     def observe(self, opened: OpenedInbox) -> None:
-        """Pass an answer to the observers."""
         for observer in self.observers:
             observer.observe(opened)
 
@@ -112,11 +107,10 @@ class UncachedInbox:
         return badge_of(await self.unread_keys(view))
 
     async def unread_keys(self, view: InboxView) -> set[BurstKey]:
-        """Return the keys of the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable."""
+        """Return the keys of the unread entries; not all, if there are more than BADGE_LIMIT."""
         return {*await self._evaluation(view, None, 0).unread_entries(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
         burst_keys = {*keys} - digest_keys
         entries: dict[BurstKey, Entry] = dict(await self.timeline.bursts(burst_keys) if burst_keys else {})
@@ -131,7 +125,7 @@ class UncachedInbox:
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Set the mark of each burst. Raises NotFound and StoreUnavailable.
 
-        NotFound also means an entry that the user may not mark, so that marks cannot reveal which bursts exist.
+        Also raises NotFound for an entry that the user may not mark: marks must not reveal which bursts exist.
         """
         view = await self._view(user)
         entries = await self.entries(view, bursts)
@@ -148,8 +142,8 @@ class UncachedInbox:
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     def _listing(self, view: InboxView, after: InboxPosition | None) -> Listing:
-        digests = DigestWalk(timeline=self.timeline, view=view, after=after)
-        return Listing(walk=self._walk(view, after), digests=digests)
+        digest_walk = DigestWalk(timeline=self.timeline, view=view, after=after)
+        return Listing(walk=self._walk(view, after), digest_walk=digest_walk)
 
     def _walk(self, view: InboxView, after: InboxPosition | None) -> BurstWalk:
         return BurstWalk(
@@ -163,7 +157,6 @@ class UncachedInbox:
         )
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
@@ -172,15 +165,15 @@ class UncachedInbox:
 
 
 SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
-"""Age of a `seen` token from which a cached page gets a new one. An older token covers less than a new one would."""
+"""A cached page with a `seen` token of this age gets a new token, which covers more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Inbox with caches. What is not proved current is read from the store, or marked partial while the store fails."""
+    """Inbox with caches. A page is made from cached data that is proved current, or from the store, or is partial."""
 
     people: People
-    facts: ViewerFacts
+    facts: ViewerFactsReader
     subject_cache: SubjectCache
     viewers: ViewerCache
     deadline: ReadDeadline
@@ -196,11 +189,10 @@ class Inbox:
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> InboxAnswer:
         """Return a page and the badge of the same moment.
 
-        The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
-        answer, a request for the first page gets the viewer's last cached page. Without such a page, it gets a page of
-        the viewer's inbox rows. Both fallbacks are partial. Raises NotFound for a user that does not exist.
+        The badge is None on a partial page, or if it could not be counted. If the store fails, a request for the first
+        page gets the viewer's last cached page, otherwise a page of the viewer's inbox rows. Both are partial.
 
-        Raises StoreUnavailable if there is no fallback. Raises TooManyWaiting if the process is overloaded.
+        Raises NotFound, and StoreUnavailable if there is no fallback or the process is overloaded.
         """
         cached = self.viewers.get(user)
         try:
@@ -216,17 +208,12 @@ class Inbox:
         return answer
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
-        """Return a page. Raises NotFound and StoreUnavailable."""
         cached = await self.facts.current(user)
         listing = await self._listing(self._view(cached), after)
         page, _ = await self._evaluation(self._view(cached), after, limit).page(listing)
         return page
 
     async def badge(self, user: UserId) -> Badge:
-        """Return the number of unread entries on all pages together, up to BADGE_LIMIT.
-
-        Raises NotFound and StoreUnavailable.
-        """
         cached = self.viewers.get(user)
         limit = next(iter(cached.first_pages), 20) if cached else 20  # the size of a cached page, if any
         answer = await self._open_with_breaker(user, cached, None, limit)
@@ -237,21 +224,15 @@ class Inbox:
         return answer.badge
 
     def observe(self, opened: OpenedInbox) -> None:
-        """Pass an answer to the observers."""
         for observer in self.observers:
             observer.observe(opened)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
-        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
         cached = await self.facts.current(user)
         await self.people.mark_seen(cached.member, token.as_of, token.newer)
         self.viewers.set_marks(user, cached.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set the mark of each burst. Raises NotFound and StoreUnavailable.
-
-        NotFound also means an entry that the viewer may not mark, so that marks cannot reveal which bursts exist.
-        """
         cached = await self.facts.current(user)
         view = self._view(cached)
         entries = await self.entries(view, bursts)
@@ -262,20 +243,18 @@ class Inbox:
         self.viewers.set_marks(user, cached.viewer.marks.with_mark(bursts, mark))
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
         entries: dict[BurstKey, Entry] = dict(await self.subject_cache.read_bursts([*{*keys} - digest_keys]))
         return entries | await read_digests(self.subject_cache.timeline, view, digest_keys)
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.subject_cache.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.subject_cache.read_bursts([row.burst for row in rows])).values()
 
     async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
     ) -> InboxAnswer:
-        """Call `_open`. If there is a fallback page and the breaker rejects the call, raise StoreUnavailable."""
+        """Call `_open`, or raise StoreUnavailable if there is a fallback page and the breaker rejects the call."""
         now = self.clock.now()
         has_fallback = after is None and _last_page(cached, now) is not None
         if has_fallback and not self.breaker.allows(now):
@@ -287,7 +266,7 @@ class Inbox:
             else:
                 async with self.deadline.slot():
                     answer = await self._open(user, after, limit, now, has_fallback=False)
-        except TooManyWaiting:  # the store was not called: this is no failure of the store
+        except TooManyWaiting:  # this process is overloaded: no failure of the store
             raise
         except StoreUnavailable:
             self.breaker.record_failure(self.clock.now())
@@ -298,7 +277,6 @@ class Inbox:
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> InboxAnswer:
-        """Return the answer, within a shorter deadline if there is a fallback page."""
         cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
             return self._with_fresh_token(cached, answer, limit, began_at)
@@ -360,15 +338,17 @@ class Inbox:
         self.viewers.update_size(cached)
         return answer
 
-    def _with_fresh_token(self, cached: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
-        """Return the answer, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
+    def _with_fresh_token(
+        self, cached: CachedViewer, answer: InboxAnswer, limit: int, began_at: datetime
+    ) -> InboxAnswer:
+        """Return the answer, with a new `seen` token if the old token has reached SEEN_TOKEN_MAX_AGE.
 
-        The request began at `now`. The answer was proved current after that, so it shows everything that a token made
-        at `now` covers.
+        The answer was proved current after `began_at`. So a token made at `began_at` covers nothing that the answer
+        lacks.
         """
-        if now - answer.page.view.now < SEEN_TOKEN_MAX_AGE:
+        if began_at - answer.page.view.now < SEEN_TOKEN_MAX_AGE:
             return answer
-        view = replace(answer.page.view, now=now)
+        view = replace(answer.page.view, now=began_at)
         seen = seen_token(view, [item.entry for item in answer.page.items], None)
         renewed = replace(answer, page=replace(answer.page, view=view, seen=seen))
         cached.put_first_page(limit, renewed)
@@ -390,8 +370,7 @@ class Inbox:
             current_at=began_at,
             valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
-            # The renderer reuses the rendering of the previous page. Bytes are left out: it would take them for a
-            # rendering of this page.
+            # The renderer reuses the rendering of the previous page. It would take bytes for a rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
         if unread is not None and cached.versions and all(subject_list.is_followed for subject_list in lists):
@@ -408,10 +387,7 @@ class Inbox:
             return None
 
     async def _from_rows(self, user: UserId, limit: int) -> InboxAnswer:
-        """Return a partial page of the bursts that the viewer's inbox rows point to.
-
-        Raises NotFound and StoreUnavailable.
-        """
+        """Return a partial page of the bursts that the viewer's inbox rows point to."""
         async with self.deadline.slot(), self.deadline.limit(cold=True):
             cached = await self.facts.read(user, None)
             page = await self._evaluation(self._view(cached), None, limit).partial()
@@ -420,7 +396,7 @@ class Inbox:
         )
 
     def _last_known(self, user: UserId, limit: int) -> InboxAnswer | None:
-        """Return the last cached page as a partial page, without entries that the cached facts hide by now."""
+        """Return the last cached page as a partial page, evaluated again with the cached facts."""
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last_page := _last_page(cached, now)) is None:
             return None
@@ -447,7 +423,7 @@ class Inbox:
             authors=view.viewer.readable_authors,
             after=after,
         )
-        return Listing(walk=walk, digests=DigestWalk(timeline=self.subject_cache.timeline, view=view, after=after))
+        return Listing(walk=walk, digest_walk=DigestWalk(timeline=self.subject_cache.timeline, view=view, after=after))
 
     def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
         return Evaluation(view=view, after=after, limit=limit, source=self)
@@ -463,10 +439,7 @@ def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
 
 
 def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:
-    """Return the first time at which the page or its badge may change without any write.
-
-    At such a time an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
-    """
+    """Return a time before which the page and its badge change only by a write."""
     view = page.view
     times = [expires_at(entry.opened_at) for entry in entries]
     times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
@@ -476,6 +449,6 @@ def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:
 
 
 def _may_mark(view: InboxView, entry: Entry) -> bool:
-    """Return whether the viewer sees the entry, or hid it by a mark, which the viewer may change again."""
+    """Return whether the viewer sees the entry, or has hidden it by a mark."""
     hidden = view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
     return hidden or view.is_visible(entry)

@@ -16,12 +16,12 @@ from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_cache_freshness import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. For this long it may ignore changes made through another process, such as a user
-block. But it shows only bursts that the user was shown before."""
+"""Maximum age of a last known page. The page may ignore a user block or mark that was set through another process. But
+it shows only bursts that the user was shown before."""
 MAX_USERS = 2_000
 """Maximum users with a last known page."""
 MAX_ITEMS = 20
-"""Maximum items kept of a page, however long a page the client requested."""
+"""Maximum items kept of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,7 @@ class LastKnownPages:
             self._pages.popitem(last=False)
 
     def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
-        """Return the last known page as a partial page, because it may lack new entries.
-
-        Entries are left out that expired since, or that the viewer has hidden since through this process.
-        """
+        """Return the last known page as a partial page, without entries that are no longer visible."""
         page = self._pages.get(user)
         if page is None or now - page.view.now > MAX_PAGE_AGE:
             return None
@@ -127,9 +124,9 @@ class RememberedItems(Sequence[InboxItem]):
 def page_to_remember(
     answer: InboxAnswer, limit: int, renderer: PageRenderer | None, renderer_id: bytes
 ) -> RememberedPage | None:
-    """Return the page to store in Redis; None if other processes could not prove it current.
+    """Return the page to store in Redis; None if other processes could not use it.
 
-    For example, a viewer with digests gets None, because no cache knows the contents of a digest.
+    Pages of viewers with digests are not stored: no cache knows the contents of a digest.
     """
     page, badge = answer.page, answer.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -151,7 +148,7 @@ def page_to_remember(
 
 
 def adopt_page(page: RememberedPage, view: InboxView, subject_cache_revision: int) -> InboxAnswer:
-    """Return the answer with a remembered page, which is proved current at the time of `view` and at this revision."""
+    """Return the answer with a remembered page that is proved current at `view.now` and at this revision."""
     items = RememberedItems(page, view)
     seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:

@@ -16,7 +16,7 @@ more reads."""
 
 
 Entry = Burst | Digest
-"""A burst or digest of the inbox. `InboxItem` is what one viewer is shown of it."""
+"""A burst or digest of the inbox. An `InboxItem` is an entry as one viewer is shown it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class BurstItem:
     mentioners: tuple[UserId, ...]
     """The mentioners, without those that the viewer blocked or that blocked the viewer."""
     tweet: str | None
-    """The opener's tweet. None if a user block hides the opener; other mentioners then make the burst visible."""
+    """The opener's tweet; None if a user block hides the opener."""
     unread: bool
 
     @property
@@ -120,7 +120,7 @@ class InboxView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedInbox:
-    """Page and badge that a client was given at one moment."""
+    """Answer to a request: the page and the badge of one moment."""
 
     view: InboxView
     after: InboxPosition | None

@@ -1,7 +1,7 @@
 """Audit: recompute an answered list and badge from stored bursts, and report differences.
 
-It reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares the rules with
-the inbox: the predicate, and which bursts a digest has.
+The audit reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares the
+rules with the inbox: the predicate, and which bursts a digest has.
 """
 
 import logging
@@ -35,10 +35,10 @@ class Audit:
     """Sleeps for the given seconds before a difference is checked again."""
 
     async def compare(self, opened: OpenedInbox) -> None:
-        """Recompute an answer; log and count it if it differs.
+        """Recompute an answer; log and count a difference.
 
-        A difference counts if it is still there after a pause, and the viewer's facts are unchanged. Partial pages are
-        skipped, and so are answers for which more than MAX_RUNS runs would have to be read. Raises StoreUnavailable.
+        A difference is reported only if it persists after a pause, and the viewer's facts are unchanged. Partial pages
+        are skipped, and so are answers for which more than MAX_RUNS runs would have to be read.
         """
         if opened.page is not None and opened.page.partial:
             return
@@ -86,7 +86,7 @@ class Audit:
         return None
 
     async def _digests(self, opened: OpenedInbox) -> Sequence[tuple[Digest | None, Digest]] | None:
-        """Return each day's digest as it is now, and as it may have been before retractions.
+        """Return the digests as they are now, and as they may have been before retractions.
 
         Reads as far down as list and badge reach. Returns None if that takes more than MAX_RUNS runs. A day is left out
         if not all of its bursts were read.
@@ -118,14 +118,13 @@ class Audit:
 
 
 def _marked_unread(view: InboxView) -> Iterator[BurstKey]:
-    """Yield the keys that the viewer marked unread."""
     return (key for key, mark in view.viewer.marks.by_burst.items() if mark is Mark.UNREAD)
 
 
 def differences(
     opened: OpenedInbox, listed: Sequence[Entry], marked_unread: Collection[Burst], retracted: Collection[Entry]
 ) -> Iterator[str]:
-    """Describe each difference between the answer and the recomputed entries.
+    """Describe how the answer differs from the recomputed entries.
 
     `marked_unread` are the bursts that the viewer marked unread, however old. `retracted` are entries that the answer
     may have shown before they were retracted.

@@ -35,17 +35,17 @@ class Listing:
     """
 
     walk: BurstRuns
-    digests: DigestWalk
+    digest_walk: DigestWalk
     _not_passed: list[Entry] = field(default_factory=list)
 
     @property
     def has_ended(self) -> bool:
-        return self.walk.has_ended and self.digests.has_ended
+        return self.walk.has_ended and self.digest_walk.has_ended
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position that both walks have reached; None before the first run and after the last."""
-        positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
+        """Return the position that both walks have reached. None at the start of the list, and after its end."""
+        positions = [walk.after for walk in (self.walk, self.digest_walk) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 
     def has_passed(self, opened_at: datetime) -> bool:
@@ -53,10 +53,9 @@ class Listing:
         return self.has_ended or (self.after is not None and self.after.opened_at <= opened_at)
 
     async def step(self) -> Sequence[Entry]:
-        """Return the next run, possibly empty. Raises StoreUnavailable."""
-        if not self.digests.subjects:
+        if not self.digest_walk.subjects:
             return await self.walk.step()
-        self._not_passed += await (self.digests.step() if self._is_digest_turn() else self.walk.step())
+        self._not_passed += await (self.digest_walk.step() if self._is_digest_turn() else self.walk.step())
         entries = sorted(self._not_passed, key=position_of, reverse=True)
         self._not_passed = (
             [] if self.has_ended else [entry for entry in entries if not self._is_passed_by_both(position_of(entry))]
@@ -67,9 +66,13 @@ class Listing:
         return self.after is not None and position >= self.after
 
     def _is_digest_turn(self) -> bool:
-        if self.walk.has_ended or self.digests.has_ended:
+        if self.walk.has_ended or self.digest_walk.has_ended:
             return self.walk.has_ended
-        return self.walk.after is not None and self.digests.after is not None and self.walk.after <= self.digests.after
+        return (
+            self.walk.after is not None
+            and self.digest_walk.after is not None
+            and self.walk.after <= self.digest_walk.after
+        )
 
 
 MAX_RUNS = 20
@@ -90,7 +93,7 @@ class EntrySource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Computes what a viewer sees at one moment, by the visibility predicate alone."""
+    """Computes what a viewer sees at one moment."""
 
     view: InboxView
     after: InboxPosition | None
@@ -122,9 +125,9 @@ class Evaluation:
         return page, visible
 
     async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
-        """Return the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable.
+        """Return the unread entries; not all, if there are more than BADGE_LIMIT. Raises StoreUnavailable.
 
-        `visible` are the visible entries that the listing has returned already. Only its further entries are read.
+        `visible` are the visible entries that the listing has returned already.
         """
         viewer = self.view.viewer
         unread_entries = await self._marked_unread()
@@ -161,7 +164,7 @@ def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Pag
 def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
     """Return a token for the shown entries, and all entries that were certainly visible when the page was made.
 
-    A later page starts after the position `after`. Its token covers nothing newer than that position.
+    The token of a page that starts after a position covers nothing newer than that position.
     """
     as_of = view.now - CERTAINLY_VISIBLE_AGE
     if after is not None:

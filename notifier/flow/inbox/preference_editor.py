@@ -38,10 +38,6 @@ class PreferenceEditor:
     log: RecordLog
 
     async def subject_preferences(self, user: UserId) -> Mapping[Subject, SubjectPreference]:
-        """Return the user's subject preferences.
-
-        Raises NotFound for a user that does not exist, and StoreUnavailable.
-        """
         return await self.preferences.read(await self._member(user))
 
     async def change(self, user: UserId, subject: Subject, patch: PreferencePatch) -> SubjectPreference:
@@ -66,21 +62,17 @@ class PreferenceEditor:
         if (after := before.apply(change)) == replace(before, at=after.at):
             return before
         # Write the log first. After a crash in between, the indexer reads the change there, and writes the row and the
-        # bitmaps. In the reverse order, the row would exist, but the bitmaps would never get the change.
+        # bitmaps. In the opposite order, a crash would leave bitmaps that never get the change.
         await self.log.append(preference_record(change))
         with suppress(*OUTAGES):  # a change in the log is accepted
             await self.preferences.write(change)
         return after
 
     async def account_preferences(self, user: UserId) -> AccountPreferences:
-        """Return the user's account preferences. Raises as `subject_preferences` does."""
         return await self.preferences.read_account(await self._member(user))
 
     async def change_account_preferences(self, user: UserId, patch: AccountPreferencesPatch) -> AccountPreferences:
-        """Apply a patch to the account preferences, and return the result.
-
-        Writes in the same order as `change`, and raises the same errors.
-        """
+        """Apply a patch to the account preferences, as `change` does, and return the result."""
         member = await self._member(user)
         before = await self.preferences.read_account(member)
         change = patch.change_for(member, before, self.clock.now())

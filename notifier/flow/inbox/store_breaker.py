@@ -1,7 +1,4 @@
-"""Circuit breaker and read deadline for the inbox's use of the store.
-
-While the breaker is open, nearly all users with a cached page get it again at once, marked partial.
-"""
+"""Circuit breaker and read deadline for the inbox's use of the store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +26,7 @@ BREAKER_SETTINGS = BreakerSettings(failures_to_open=5, open_for=timedelta(second
 
 @dataclass(slots=True)
 class StoreBreaker:
-    """Breaker of one event loop. The inbox asks it for requests with a fallback page. Other requests read the store."""
+    """Breaker of one event loop. Requests without a fallback page read the store even while the breaker is open."""
 
     state: Breaker = CLOSED
 
@@ -38,7 +35,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may read the store. An open breaker lets one caller try per second."""
+        """Return whether this caller may read the store. An open breaker lets at most one caller try per second."""
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 
@@ -50,10 +47,10 @@ class StoreBreaker:
             self.state = record(self.state, BREAKER_SETTINGS, Succeeded(), now)
 
 
-# Read deadline: time within which an opened inbox gets an answer. A cold page is one without a fallback page.
+# Read deadline: time limit for the reads of a page. A cold page is one without a fallback page.
 
 LATE_TIMER_SECONDS = 0.05
-"""A timer that fires later than this shows that the event loop was blocked. It does not show that the store is slow."""
+"""A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
 
 
 COLD_FACTOR = 5
@@ -77,10 +74,7 @@ class ReadDeadline(Protocol):
         ...
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that raises StoreUnavailable if its body takes longer than the deadline.
-
-        Set `cold` for a cold page, which has a longer deadline.
-        """
+        """Return a context manager that raises StoreUnavailable if its body takes longer than the deadline."""
         ...
 
 
@@ -112,7 +106,7 @@ class RepeatingTimer:
 
 @dataclass(slots=True)
 class PageDeadline:
-    """Read deadline of the API's pages, and slots for cold ones. One instance per event loop."""
+    """Read deadline of the API's pages, and slots for cold pages. One instance per event loop."""
 
     deadline: timedelta
     cold_reads: Bulkhead = field(default_factory=new_cold_bulkhead)

@@ -28,7 +28,7 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_CHANGE_TTL = timedelta(seconds=30)
-"""How long a change stays in `recent_changes`. A read of the store that takes longer may not be cached."""
+"""Age at which a change leaves `recent_changes`. A read during which the change arrived is then not cached."""
 MAX_RECENT_CHANGES = 5_000
 BURST_BYTES, MENTIONER_BYTES = 1_200, 60
 """Bytes of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
@@ -42,11 +42,7 @@ Extension = tuple[Subject, InboxPosition]
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
-    """Cache of one event loop.
-
-    `ChangeFollower` applies the changes in the store's change feed, and `VersionCheck` those in the burst stream. A
-    list that may lack a change is not cached.
-    """
+    """Cache of one event loop. A list that may lack a change is not cached."""
 
     timeline: Timeline
     pull: PullReader
@@ -57,24 +53,23 @@ class SubjectCache:
     extension_loads: SharedLoads[Extension, None]
     max_bytes: int
     run_length: int = MAX_POSITIONS
-    """Bursts per read of the store."""
+    """Bursts of a run that is read from the store."""
     max_positions: int = MAX_POSITIONS
-    """Maximum bursts listed per subject."""
     max_recent_changes: int = MAX_RECENT_CHANGES
     """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""
     revision: int = 0
-    """Increases with each change that arrives, even of a burst that is not cached, and with each call of `begin`."""
+    """Increases with each change of a burst, cached or not, and with each call of `begin`."""
     cached_lists: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Latest change of each burst within RECENT_CHANGE_TTL. It corrects a load that read an older state."""
+    """Recent changes, the latest of each burst, oldest first. They correct a load that read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent_changes`, or has yet to arrive.
 
     None until changes are followed.
     """
     restart_count: int = 0
-    """Number of calls of `begin`. Data read before a call is not cached, because changes of it may be missing."""
+    """Number of calls of `begin`. The result of a read that began before a call is not cached."""
     size: int = 0
     """Bytes of all cached lists and bursts."""
     change_times: ChangeTimes = field(default_factory=ChangeTimes)
@@ -87,7 +82,7 @@ class SubjectCache:
         self.burst_stats = CacheCounters(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Empty the cache, and follow changes from now on. The loads in progress are not cached."""
+        """Empty the cache, and follow changes from now on. Loads in progress may lack changes and are not cached."""
         self.restart_count += 1
         self.burst_loads.abandon()
         self.list_loads.abandon()
@@ -103,14 +98,14 @@ class SubjectCache:
         self.change_times.begin(self.revision, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
-        """Apply a burst from the store's change feed. A state that arrived before, or an older one, changes nothing."""
+        """Apply a burst from the store's change feed."""
         self._apply(burst, is_newest=True)
 
     def apply_published(self, burst: Burst) -> None:
-        """Apply a burst from the burst stream, which may be late: the store may have a newer state.
+        """Apply a burst from the burst stream, where it may be late: the store may have a newer state.
 
-        A newer state reaches this process, too, if this process knows the burst already. The same holds if every change
-        since the burst opened is in `recent_changes`. Otherwise a newer state may have come and been dropped.
+        A newer state may even have arrived here and been dropped. That is ruled out if this process still knows the
+        burst, or if `recent_changes` has every change since the burst opened.
         """
         is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
         self._apply(burst, is_newest=is_followed)
@@ -122,8 +117,7 @@ class SubjectCache:
             is_newest,
         ):
             return
-        # A load may have cached this state already. It counts as a change nevertheless: pages made before the load
-        # do not show it.
+        # A state that a load has cached already still counts as a change: pages made before the load do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
             burst, is_newest = cached, True
         change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=is_newest)
@@ -138,7 +132,7 @@ class SubjectCache:
             self._cache_burst(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
-        """Return the list of each subject. Missing lists are loaded together. Raises StoreUnavailable."""
+        """Return the list of each subject, in order. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.cached_lists]
         loaded = await self._load_missing(missing) if missing else {}
         self.subject_stats.misses.inc(len(missing))
@@ -153,9 +147,9 @@ class SubjectCache:
         return lists
 
     async def _load_missing(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
-        """Load the lists of the subjects. Repeat the load if the cache restarted meanwhile.
+        """Load the lists, again if the cache restarted meanwhile.
 
-        A load that began before the restart may lack changes that an earlier page showed this viewer.
+        A load from before the restart may lack changes that an earlier page showed this viewer.
         """
         while True:
             restart_count = self.restart_count
@@ -164,7 +158,6 @@ class SubjectCache:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts, from the cache or the store. Raises StoreUnavailable."""
         bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
         self.burst_stats.hits.inc(len(bursts))
@@ -186,7 +179,6 @@ class SubjectCache:
         return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
-        """Call `SubjectPositions.correct`, and count the memory of a cached list again."""
         size_before = subject_list.size
         changed = subject_list.correct(key, burst)
         if changed and self.cached_lists.get(subject_list.subject) is subject_list:
@@ -198,7 +190,7 @@ class SubjectCache:
         await self.extension_loads.load([(subject, after) for subject in subjects], self._read_extensions)
 
     async def _read_extensions(self, extensions: Sequence[Extension]) -> Mapping[Extension, None]:
-        """Read the run of bursts after the position that all extensions share, and add it to the lists."""
+        """Extend the lists. All extensions have the same position."""
         subjects, after = [subject for subject, _ in extensions], extensions[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
@@ -231,7 +223,7 @@ class SubjectCache:
         return bursts
 
     async def _load_evicted(self, subject: Subject) -> SubjectPositions:
-        """Load a list that was evicted meanwhile: the cache is too small for all subjects of one viewer."""
+        """Load a list that left the cache while others were loaded."""
         return (await self._load_lists([subject]))[subject]
 
     async def _load_lists(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
@@ -260,7 +252,7 @@ class SubjectCache:
     async def _add_unlisted(
         self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadStart
     ) -> None:
-        """Add the bursts that became readable after the pull index was compared with the store: it may lack them."""
+        """Add the bursts that the index may lack: those that became readable after its comparison with the store."""
         with self.metrics.inbox_store():
             bursts = await self.timeline.older_than(
                 [*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE
@@ -300,9 +292,9 @@ class SubjectCache:
                 self._cache_burst(burst)
 
     def _extend_lists(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
-        """Extend the lists that are complete down to `after` by the bursts after it.
+        """Extend the lists that are complete down to `after` by these older bursts.
 
-        Recent changes after that position are applied, too: the bursts may have changed since they were read.
+        Recent changes of older bursts are applied, too: a burst may have changed since it was read.
         """
         complete_lists = [
             subject_list
@@ -324,7 +316,7 @@ class SubjectCache:
         self._evict()
 
     def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, is_followed: bool) -> None:
-        """Cache the lists, with all changes that arrived while they were read."""
+        """Apply recent changes to the lists, and cache them if `is_followed`."""
         for change in self.recent_changes.values():
             if subject_list := by_subject.get(change.burst.key.subject):
                 subject_list.apply(change)
@@ -340,12 +332,12 @@ class SubjectCache:
         self._evict()
 
     def _cache_burst(self, burst: Burst) -> None:
-        """Cache a burst that was read, or a later state of it that arrived meanwhile."""
+        """Cache a burst that was read, or a later state if one is known."""
         change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _highest_version(burst, change.burst if change else None, replaced)
         if change is not None:
-            # The state that was read is newer than the latest change that arrived. Pages without it must be evaluated
-            # again. Note the change now: when the feed brings this state, `_apply` ignores it as known.
+            # A read state that is newer than the latest change counts as a change now: when the feed brings it later,
+            # `_apply` ignores it.
             if burst.version > change.burst.version:
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
@@ -364,7 +356,7 @@ class SubjectCache:
         self.change_times.record_change(subject, self.revision, self.clock.now())
 
     def _known_state(self, key: BurstKey) -> Burst | None:
-        """Return the newest state of the burst, if this process knows it."""
+        """Return the newest state of the burst; None if this process may lack that state."""
         change, cached = self.recent_changes.get(key), self.bursts.get(key)
         if change is None or not change.is_newest:
             return cached

@@ -34,7 +34,7 @@ class RecentChange:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SubjectPositions:
-    """List of one subject's newest bursts. While it is cached, every change of the bursts is applied to it."""
+    """List of one subject's newest bursts. While the list is cached, changes of the bursts are applied to it."""
 
     subject: Subject
     complete_to: PositionTuple
@@ -69,7 +69,7 @@ class SubjectPositions:
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
         """Move a burst to its current position, or drop it if `burst` is None.
 
-        Return False if the list was correct already.
+        Return False if the burst was at that position already.
         """
         if burst is not None and self.is_listed((burst.opened_at, key)):
             return False
@@ -79,12 +79,12 @@ class SubjectPositions:
         return True
 
     def apply(self, change: RecentChange) -> None:
-        """List the burst. If it is listed and the change may be outdated, its position stays as it is."""
+        """List the burst. If the change may be outdated, a listed burst keeps its position."""
         if change.is_newest or not self.has(change.burst.key):
             self.put(change.burst)
 
     def put(self, burst: Burst) -> None:
-        """List the burst at its current position instead of its former one. A burst below `complete_to` is left out."""
+        """List the burst at its current position only. A burst below `complete_to` is left out."""
         position = (burst.opened_at, burst.key)
         if self.is_listed(position):
             return
@@ -106,15 +106,12 @@ MAX_FEED_DELAY = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class ChangeTimes:
-    """When each subject's latest change arrived in this process. One instance per event loop.
-
-    Each time is recorded twice: by the clock, and as the value of `SubjectCache.revision` at that time.
-    """
+    """When each subject's latest change arrived in this process. One instance per event loop."""
 
     since: datetime | None = None
     """Subjects that are not in `last_changes` have not changed after this time. None until changes are followed."""
     first_revision: int = 0
-    """Revision of the subject cache at `since`."""
+    """Value of `SubjectCache.revision` at `since`."""
     last_changes: "OrderedDict[Subject, tuple[int, datetime]]" = field(default_factory=OrderedDict)
     """Revision and time at which the latest change arrived, by subject, oldest first."""
 

@@ -179,7 +179,7 @@ class VersionedPreferences:
 
 
 def versioned(ports: Ports) -> Ports:
-    """Return the ports with every write of viewers' facts wrapped in an invalidation, for the read path's caches."""
+    """Return the ports with each blocking write of viewers' facts wrapped in an invalidation."""
     invalidation = Invalidation(versions=ports.versions, lapses=ports.viewer_lapses, nonces=ports.nonces)
     return replace(
         ports,

@@ -23,7 +23,7 @@ from notifier.ports.inbox_cache_freshness import (
 FACTS_TTL = REMEMBERED_VIEWER_TTL
 """Maximum age of facts, even if their versions match: a fault may have kept a change from the versions."""
 TTL_SPREAD_SECONDS = 150
-"""Maximum difference between the TTLs of two users. It spreads the repeated reads of users who arrived together."""
+"""TTLs of users differ by up to this: users who arrived together read the store again at different times."""
 MAX_FIRST_PAGES = 2
 """First pages kept per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, BLOCKED_BYTES = 2_500, 250, 250, 100
@@ -43,14 +43,14 @@ class InboxAnswer:
     current_at: datetime
     """The page has everything that was announced before this time."""
     valid_until: datetime
-    """First time at which the page may change without any write, for example because an entry expires."""
+    """Time until which only a write changes the page."""
     subjects: Collection[Subject] = ()
     """All subjects that the page depends on."""
     remembered_bytes: int = 0
     """Memory of the remembered page that became this answer; 0 if this process evaluated the page."""
     rendered: object = None
-    """The API's rendering of this page. Until this page is rendered, it is the rendering of the viewer's previous page,
-    whose unchanged parts are reused. Bytes are another process's rendering of this page."""
+    """The API's rendering of this page, or of the viewer's previous page until this page is rendered. Bytes are another
+    process's rendering of this page."""
 
     def is_current(self, now: datetime, subject_cache_revision: int, change_times: ChangeTimes) -> bool:
         """Return whether an evaluation now would show the same page."""
@@ -89,7 +89,6 @@ class CachedViewer:
     """Bytes that the cache counts for this viewer."""
 
     def is_proved_by(self, lookup: VersionLookup | None) -> bool:
-        """Return whether the look-up proves that the facts are current."""
         if lookup is None or not self.versions or lookup.connection != self.connection:
             return False
         return self.versions.items() <= lookup.versions.items()
@@ -102,7 +101,6 @@ class CachedViewer:
         self.last_page = answer.page
 
     def memory_bytes(self) -> int:
-        """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
         items = sum(len(answer.page.items) for answer in self.first_pages.values())
         adopted_bytes = sum(answer.remembered_bytes for answer in self.first_pages.values())
@@ -144,7 +142,7 @@ class ViewerCache:
     trusted_since: datetime | None = None
     """Facts that another process read before this time are not used: they may have changed without a new version.
 
-    None until the first look-up in Redis, or the first position in the change feed. No such facts are used until then.
+    None: no facts of another process are used.
     """
     _connection: int | None = None
 
@@ -155,9 +153,9 @@ class ViewerCache:
         return cached
 
     def put(self, cached: CachedViewer, distrust_count: int) -> None:
-        """Cache facts. `distrust_count` is the cache's count from before they were read.
+        """Cache facts. `distrust_count` is the cache's count from before the facts were read.
 
-        If `distrust` was called since then, their versions are cleared, because nothing can prove the facts current.
+        If `distrust` was called since then, nothing can prove the facts current, and the versions are cleared.
         """
         if distrust_count != self.distrust_count:
             cached.versions = {}
@@ -188,10 +186,7 @@ class ViewerCache:
             cached.versions = {}
 
     def record_connection(self, connection: int, now: datetime) -> None:
-        """Record the number of the connection to Redis. A new connection may lead to a server that has lost versions.
-
-        Facts that other processes read before the reconnection are not used.
-        """
+        """Stop trusting earlier facts of other processes after a reconnection: the server may have lost versions."""
         if connection != self._connection:
             self._connection = connection
             self.trusted_since = now

@@ -17,7 +17,7 @@ REMEMBER_INTERVAL = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewerFacts:
+class ViewerFactsReader:
     """Reads viewer facts through the cache of this process."""
 
     people: People
@@ -37,10 +37,7 @@ class ViewerFacts:
         return cached
 
     async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the cached facts, or None if Redis does not prove them current. Also return the look-up for `read`.
-
-        Raises StoreUnavailable as `VersionLookups.look_up` does.
-        """
+        """Return the cached facts, None if Redis does not prove them current; and the look-up for `read`."""
         cached, lookup = self.viewers.get(user), None
         if cached is None:
             lookup = await self.lookups.look_up((), may_wait=may_wait, users=[user])
@@ -54,7 +51,7 @@ class ViewerFacts:
         distrust_count, cached_before = self.viewers.distrust_count, self.viewers.get(user)
         if member is None:
             member = cached_before.member if cached_before else await self._member(user)
-        # Insert the versions before reading the facts: a change in between removes a version. Then the facts are not
+        # Insert the versions before reading the facts: a change in between removes a version, so the facts are not
         # taken for current.
         inserted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
@@ -125,7 +122,7 @@ class ViewerFacts:
     async def _member(self, user: UserId) -> Member:
         """Return the cached member number, or look it up. Raises NotFound and StoreUnavailable.
 
-        A cached number may be wrong; `read` compares it with the number that it reads.
+        A cached number may be wrong; `read` then starts over.
         """
         if (cached := await self.people.cached_member(user)) is not None:
             return cached
@@ -151,5 +148,5 @@ class ViewerFacts:
         try:
             with self.metrics.inbox_redis():
                 return await self.versions.insert_versions(viewer_scopes(member), self.nonces.new())
-        except CacheUnavailable:  # fails open: without versions the facts serve this request only
+        except CacheUnavailable:  # fails open: without versions, later requests do not take the facts for current
             return None

@@ -1,11 +1,11 @@
 """Invalidate cached facts of viewers around each write, and verify caches before each read.
 
-The order of steps makes the caches safe against crashes. Before the write, `begin` replaces the versions of the changed
-scopes in Redis by a placeholder. Facts of a scope with a placeholder are not cached. After the write is durable,
-`finish` removes the placeholder. If the writer dies in between, the placeholder expires.
+Before the write, `begin` replaces the versions of the changed scopes in Redis by a placeholder. Facts of a scope with a
+placeholder are never proved current. After the write is durable, `finish` removes the placeholder. If the writer dies
+in between, the placeholder expires.
 
 If Redis does not answer, the writer records a lapse in the store's change feed after the write. A process that reads
-the lapse stops using the facts that it has cached.
+the lapse distrusts the facts that it has cached.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class PendingChange:
     """Unique name of the change, which Redis holds as placeholder."""
 
     def begin(self) -> bool:
-        """Set the placeholder of each scope. Return whether Redis has confirmed it."""
+        """Return whether Redis has confirmed the placeholders."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:
@@ -58,7 +58,6 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
-        """Remove the placeholders. Return whether Redis has confirmed it."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:
@@ -66,7 +65,7 @@ class PendingChange:
         return True
 
     def with_renewals(self, rows: Iterable[T]) -> Iterator[T]:
-        """Yield the rows of a bulk write, and renew the placeholders meanwhile: the write may outlast them."""
+        """Yield the rows of a bulk write, and renew the placeholders, which the write may outlast."""
         iterator = iter(rows)
         while chunk := list(islice(iterator, ROWS_PER_RENEWAL)):
             self.begin()
@@ -86,8 +85,8 @@ class Invalidation:
         """Return a context manager for a write that changes facts of these scopes.
 
         If the write fails, the placeholders stay until they expire, because the write may still take effect. Raises
-        StoreUnavailable or DiskFull if neither Redis nor the change feed can be written. The caller then repeats the
-        write.
+        StoreUnavailable or DiskFull if neither Redis nor the change feed can be written. The caller must then repeat
+        the write.
         """
         change = PendingChange(versions=self.versions, scopes=scopes, name=self.nonces.new())
         if not scopes:
@@ -107,7 +106,7 @@ class Invalidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncInvalidation:
-    """Asynchronous invalidation for what users change themselves. Works like `Invalidation`."""
+    """Asynchronous counterpart of `Invalidation`, for what users change themselves."""
 
     versions: ViewerVersionReader
     changes: BurstChanges
@@ -154,14 +153,14 @@ class VersionLookups(Protocol):
         """Apply new changes to the caches. Then return current versions, and the remembered viewers among the users.
 
         Returns None if Redis does not answer. Raises StoreUnavailable if the store had to be read and did not answer.
-        A caller with a fallback page passes `may_wait=False`, and may then get StoreUnavailable early.
+        With `may_wait=False`, for callers with a fallback page, it may raise StoreUnavailable early.
         """
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """Sends one look-up per call. After it, the subject cache has all bursts that were durable and announced before."""
+    """Sends one look-up per call. After the call, the subject cache has all bursts that were announced before."""
 
     versions: ViewerVersionReader
     follower: ChangeFollower
@@ -187,7 +186,7 @@ class VersionCheck:
         else:
             for burst in lookup.published:
                 self.follower.subject_cache.apply_published(burst)
-            # The bursts of the stream are applied. Set the position now, because reading the feed may fail.
+            # Set the position before reading the feed, which may fail.
             self.position = lookup.position
             await self.follower.keep_up()
         self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
@@ -221,7 +220,7 @@ class SharedVersionLookups:
         if not may_wait:
             self._impatient.append(pending)
         if self._running is None:
-            # The task starts after all requests of this iteration of the event loop are queued.
+            # The task starts in the next iteration of the event loop, so requests of this iteration share a look-up.
             self._running = asyncio.ensure_future(self._run())
         try:
             return await pending

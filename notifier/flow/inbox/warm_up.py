@@ -11,8 +11,7 @@ from notifier.metrics import Metrics
 MAX_CONCURRENT_READS = 4
 """Maximum concurrent warm-up reads: they must not delay users who wait for their inbox."""
 MAX_WAITING_USERS = 1_000
-"""Maximum queued users. Further users are dropped, and while the breaker is not closed, all users. The first page of a
-dropped user is as slow as without a warm-up."""
+"""Maximum queued users. Further users are dropped: their first page is as slow as without a warm-up."""
 
 
 @dataclass(slots=True, kw_only=True)

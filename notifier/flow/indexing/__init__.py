@@ -1,1 +1,1 @@
-"""Indexers that keep follower and activity bitmaps up to date from the streams."""
+"""Indexers that keep bitmaps of followers, preferences and activity up to date from the streams."""

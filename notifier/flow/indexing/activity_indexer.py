@@ -36,7 +36,7 @@ class ActivityIndexer:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Record the users of recent sightings as active now. Idempotent: several readers may handle the same records.
 
-        After an outage the records stay in the log until the activity can be recorded.
+        During an outage the records stay in the log.
         """
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]
@@ -48,8 +48,7 @@ class ActivityIndexer:
 
 # Roll-up: turns recorded activity into active-set entries in the store, and these into the bitmaps that define tiers.
 #
-# One leader runs the roll-up, every minute by default. It reads bitmaps, changes them and writes them back, so they
-# carry a fencing token.
+# One leader runs the roll-up, every minute by default.
 
 LOGGER = logging.getLogger("notifier.rollup")
 
@@ -62,7 +61,6 @@ ROLL_UP_MARKER_TTL = timedelta(days=1)
 emptied."""
 
 ActiveByHourAndShard = Mapping[tuple[int, int], Bits]
-"""Active members by hour and shard."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,6 +183,5 @@ class RollUp:
     def _put_changed(
         self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken
     ) -> None:
-        """Write only the bitmaps that changed."""
         changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
         self.sets.put([ShardBitmap(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)

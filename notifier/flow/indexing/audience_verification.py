@@ -17,17 +17,14 @@ from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardComparison:
-    """Result of the verification of one shard."""
-
     shard: int
     followers: int
-    """Number of followers according to the rows, or to the bitmap if the rows were not read."""
+    """Number of followers according to the rows; for `check_counts`, to the bitmap if it is readable."""
     missing: int
     """Number of members of the rows that are missing in a bitmap, added up over all bitmaps of the shard."""
     extra: int
     """Number of members of a bitmap that are in no row, added up over all bitmaps of the shard."""
     unreadable: int
-    """Number of unreadable bitmaps."""
     counted_followers: int
     """Number of followers according to the follower counts."""
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowChanges:
-    """Follow changes of a subject that its bitmaps do not have yet."""
+    """Follow changes of a subject, to be applied to its bitmaps."""
 
     follows_by_member: Mapping[Member, bool]
     """For each member whose follow changed, whether the member follows now."""
@@ -45,10 +45,9 @@ class FollowChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceChanges:
-    """Preference changes of a subject that its bitmaps do not have yet."""
+    """Preference changes of a subject, to be applied to its bitmaps."""
 
     preference_by_member: Mapping[Member, SubjectPreference]
-    """Current preferences of the members who changed them."""
     shards_to_repair: Collection[int]
     """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
@@ -70,7 +69,6 @@ class Bitmaps:
     metrics: Metrics
 
     def update_follows(self, changes: Mapping[Subject, FollowChanges], token: FencingToken) -> None:
-        """Update the subjects' follower counts, and then their follower bitmaps."""
         bitmaps = {
             subject: self._follower_bitmaps(subject, subject_changes) for subject, subject_changes in changes.items()
         }
@@ -97,7 +95,6 @@ class Bitmaps:
         )
 
     def update_preferences(self, changes: Mapping[Subject, PreferenceChanges], token: FencingToken) -> None:
-        """Update the preference bitmaps of the subjects, a limited number of shards at a time."""
         changed_shards = [
             (subject, subject_changes, shard)
             for subject, subject_changes in changes.items()
@@ -120,7 +117,6 @@ class Bitmaps:
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Update the bitmaps of account-wide volumes and push settings."""
         preferences_by_shard = _by_shard_and_offset(preferences_by_member)
         for shard in sorted({*preferences_by_shard, *shards_to_repair, *imported_shards}):
             if shard in imported_shards and shard not in shards_to_repair:
@@ -151,18 +147,20 @@ class Bitmaps:
 
     def _follower_bitmaps(self, subject: Subject, changes: FollowChanges) -> Mapping[int, Bits]:
         bitmaps = {
-            shard: self._updated_followers(subject, shard, is_follower)
-            for shard, is_follower in _by_shard_and_offset(changes.follows_by_member).items()
+            shard: self._updated_followers(subject, shard, is_follower_by_offset)
+            for shard, is_follower_by_offset in _by_shard_and_offset(changes.follows_by_member).items()
         }
         bitmaps |= {shard: self.follows.followers(subject, shard) for shard in changes.imported_shards}
         return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.shards_to_repair}
 
-    def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
+    def _updated_followers(self, subject: Subject, shard: int, is_follower_by_offset: Mapping[int, bool]) -> Bits:
+        """Return the shard's bitmap after setting or clearing these bits."""
         before = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
         # Rebuild an unreadable bitmap from the rows, which have the changes already. Starting from an empty bitmap
         # would lose the other followers.
-        return self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower)
+        return (
+            self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower_by_offset)
+        )
 
     def _rebuilt_followers(self, subject: Subject, shard: int) -> Bits:
         return self._count_drift(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))

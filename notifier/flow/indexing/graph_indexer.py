@@ -40,7 +40,7 @@ class GraphIndexer:
     """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Apply every change to its row and its bitmaps. Idempotent: after an interruption the records are read again.
+        """Write the rows and bitmaps of the changes. Idempotent: after an interruption the records are read again.
 
         Raises LogUnavailable if another reader owns the records now.
         """

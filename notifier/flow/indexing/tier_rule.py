@@ -47,7 +47,6 @@ def load_tier_rule(location: str) -> TierRule:
 
 
 def _is_tier_bitmap(item: tuple[object, object]) -> bool:
-    """Return whether the item maps a tier to an array with the shape and type of a bitmap."""
     tier, bits = item
     shape, dtype = getattr(bits, "shape", None), getattr(bits, "dtype", None)
     return tier in set(Tier) and (shape, dtype) == (no_members().shape, no_members().dtype)

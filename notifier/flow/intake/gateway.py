@@ -1,7 +1,4 @@
-"""Gateway: appends validated events to the log, then hides retracted content.
-
-The client waits only for the gateway. The stages that read the log do everything else.
-"""
+"""Gateway: appends validated events to the log, then hides retracted content."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -61,10 +58,7 @@ class Gateway:
     metrics: Metrics
 
     def accept(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
-        """Append the events, hide what they retract, and return one receipt per event, in order.
-
-        Raises like `append`.
-        """
+        """Append the events, hide what they retract, and return one receipt per event, in order."""
         receipts = self.append(events)
         # Append first. If the process crashes before or while hiding, the retractor reads the same retractions from the
         # log and hides their content.
@@ -74,7 +68,7 @@ class Gateway:
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
         """Make the events durable, and return one receipt per event, in order. The receipt of an error is REFUSED.
 
-        Raises LogUnavailable or DiskFull; some events may then be in the log. It is safe to send all of them again.
+        After an error some events may be in the log. It is safe to send all of them again.
         """
         known_hashes = dict(self._read_hashes([event.id for event in events if isinstance(event, Event)]))
         receipts, new_hashes = [], dict[EventId, str]()
@@ -107,8 +101,8 @@ class Gateway:
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Settle retractions that are already in the log. Return False if there are none or too many, or on failure.
 
-        Up to MAX_MENTIONS_HIDDEN mentions are hidden: later pages, unless partial, do not show them. The retractor
-        settles all of the retractions from the log. So after a failure the content disappears later.
+        Up to MAX_MENTIONS_HIDDEN mentions are hidden. The retractor settles all retractions from the log, so after a
+        failure the content disappears later.
         """
         if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False

@@ -49,7 +49,7 @@ class ModerationFacts:
 
         NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `released` says that
         an operator has released the mention. `take_author_token` takes a token of the author's cap, and returns False
-        if none is left. It is called only if nothing else refuses the mention.
+        if none is left. A mention that is refused anyway takes no token.
         """
         account = self.accounts.get(mentioned)
         if (refusal := _account_refusal(event, account)) is not None:
@@ -100,11 +100,7 @@ class ModerationLookup:
     rule: VerdictRule = by_operator_verdict
 
     def __call__(self, events: Sequence[Event]) -> ModerationFacts:
-        """Read the facts for a batch of events. Raises StoreUnavailable.
-
-        Accounts, preferences and verdicts take three lookups. Held mentions are looked up only if an author has an
-        operator's verdict; follows only if an account has the preference `MentionsAllowed.FOLLOWED`.
-        """
+        """Read the facts for a batch of events. Raises StoreUnavailable."""
         accounts = self.directory.accounts({user for event in events for user in (event.author, *event.mentioned)})
         mentioned = {account.member for event in events for user in event.mentioned if (account := accounts.get(user))}
         account_preferences = self.account_preferences.read_current(mentioned)

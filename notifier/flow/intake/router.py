@@ -53,7 +53,6 @@ class FollowerCountCache:
     _entries: dict[Subject, _CachedCount] = field(default_factory=dict)
 
     def __call__(self, subject: Subject) -> tuple[int, Lane]:
-        """Return the number of followers, and the lane for this number."""
         now = self.clock.now()
         entry = self._entries.get(subject)
         if entry is None or now >= entry.expires_at:

@@ -1,8 +1,7 @@
 """Live hub: the open streams of one API process, and the event sources they share.
 
-New bursts come from the bus at once. The store is also read once a second, for bursts whose message the bus lost. The
-growth of a burst comes from the bus alone, so all clients load their page again if bus messages may have been missed.
-Each user's viewer facts are read again every 10 s.
+New bursts come from the bus at once. The store is also read once a second, for new bursts whose message the bus lost.
+Later growth comes from the bus alone, so all clients load their page again if bus messages may have been missed.
 """
 
 import asyncio
@@ -63,11 +62,9 @@ class BackgroundTasks:
         task.add_done_callback(self.tasks.discard)
 
     def has_started(self) -> bool:
-        """Return whether the startup has succeeded."""
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel the background tasks. The next `ensure_started` begins another startup."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -121,7 +118,6 @@ class LiveHub:
     """Unique name of this hub. The hub ignores messages about marks that it has sent itself."""
     registry: ListenerRegistry = field(init=False)
     stream_counts: Counter[UserId] = field(default_factory=Counter)
-    """Open streams by user."""
     swept_at: datetime | None = None
     """Start of the last sweep of the store."""
     caught_up_at: datetime = LONG_AGO
@@ -129,11 +125,9 @@ class LiveHub:
     is_disconnected: bool = True
     """Whether bus messages are missed now: until the bus connects, and while its connection is lost."""
     is_closed: bool = False
-    """Whether the process is shutting down and accepts no more streams."""
     bus_connected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the bus has connected since the hub started."""
     last_closed_at: datetime = LONG_AGO
-    """When the last stream was closed."""
     background_tasks: BackgroundTasks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,10 +136,7 @@ class LiveHub:
         self.metrics.streams.set(0)  # a killed process may have left a value
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
-        """Open a stream that ends at the Unix time `ends_at`. The caller closes it with `close_stream`.
-
-        Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable.
-        """
+        """Open a stream that ends at the Unix time `ends_at`. The caller closes it with `close_stream`."""
         self._reserve_stream(user)
         try:
             await self.background_tasks.ensure_started()
@@ -184,8 +175,7 @@ class LiveHub:
 
         `bursts` are the bursts whose marks were set; none if the inbox was marked as seen.
 
-        The streams of other processes get the marks through the bus. While the bus is down, they get them when their
-        process next reads the user's facts.
+        Other processes get the marks through the bus. While the bus is down, they read the marks within MAX_FACTS_AGE.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
@@ -194,8 +184,8 @@ class LiveHub:
     def apply_marks(self, message: MarksChanged) -> None:
         """Read the user's facts again, and send the bursts of the message with their marks.
 
-        They are sent even if their marks are those that were read before. After two devices have set opposite marks at
-        the same moment, one of them would otherwise go on showing the mark that lost.
+        Bursts are sent even if their marks have not changed. Otherwise, after two devices set opposite marks at once,
+        one device would go on showing the mark that lost.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
@@ -205,8 +195,7 @@ class LiveHub:
     def reset_listeners(self) -> None:
         """Reset all listeners, because messages of the bus may have been missed.
 
-        Clients then load their page again, which has the missed growth. Badges are counted again, because bursts may
-        have been retracted.
+        Clients then load their page again, which has the missed growth.
         """
         self.registry.buffer.complete_since = self.clock.now()
         for listener in self.registry.listeners.values():
@@ -214,13 +203,12 @@ class LiveHub:
 
     async def sweep(self) -> None:
         """Deliver recent bursts of the store, in case the bus has lost their messages. Raises StoreUnavailable."""
-        now = self.clock.now()  # take the time before the read, which may miss bursts that become readable after it
+        now = self.clock.now()  # take the time first: the read may miss bursts that become readable later
         for burst in await self.bursts.opened_since((self.swept_at or now) - READ_OVERLAP):
             self.registry.deliver(burst)
         self.swept_at = now
 
     async def refresh_outdated(self) -> None:
-        """Refresh the listeners whose facts are older than MAX_FACTS_AGE. Raises StoreUnavailable."""
         for listener in [*self.registry.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - MAX_FACTS_AGE:
                 try:
@@ -230,16 +218,13 @@ class LiveHub:
                     raise
 
     async def check_streams(self) -> None:
-        """End streams whose token has expired, wake streams that need a heartbeat, and cut off stalled writes.
-
-        Stop the hub if it has had no streams for IDLE_STOP_AFTER.
-        """
+        """End streams whose token has expired, wake streams that need a heartbeat, and cut off stalled writes."""
         now = self.clock.now()
         for stream in self._streams():
             if stream.ends_at <= now.timestamp():
                 stream.end()
             if now - stream.written_at >= HEARTBEAT_INTERVAL:
-                stream.wake.set()
+                stream.wake_event.set()
                 if stream.is_writing:
                     stream.cut_off()
         if (
@@ -250,7 +235,6 @@ class LiveHub:
             self._stop_tasks()
 
     def close(self) -> None:
-        """End all streams, and accept no more."""
         self.is_closed = True
         for stream in self._streams():
             stream.end()
@@ -262,7 +246,6 @@ class LiveHub:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
 
     def _reserve_stream(self, user: UserId) -> None:
-        """Count a new stream of the user. Raises StreamsFull and TooManyStreams."""
         if self.is_closed or self.stream_counts.total() >= self.max_streams:
             raise StreamsFull(f"The limit is {self.max_streams} streams.")
         if self.stream_counts[user] >= MAX_STREAMS_PER_USER:
@@ -271,7 +254,6 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _start_tasks(self) -> None:
-        """Read the recent bursts into the buffer, and start the background tasks."""
         with suppress(Unavailable):
             await self.sweep()
         if self.is_closed:
@@ -284,10 +266,7 @@ class LiveHub:
                 await self.bus_connected.wait()
 
     def _stop_tasks(self) -> None:
-        """Stop the tasks, and return to the initial state.
-
-        The buffer is emptied, because it would lack the bursts that are published until the next start.
-        """
+        """Return to the initial state. The buffer would lack the bursts that are published until the next start."""
         self.background_tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True
@@ -301,7 +280,6 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _refresh_or_end(self, listener: Listener) -> None:
-        """Refresh the listener, or end its streams if the user no longer exists."""
         try:
             await self.registry.refresh(listener)
         except NotFound:

@@ -44,14 +44,13 @@ class ListenerRegistry:
     buffer: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
     listeners_by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
-    """Listeners who get the subject's bursts as individual rows."""
+    """Listeners that get the subject's bursts as individual rows."""
     listeners_by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Listeners who get the subject's bursts in a digest only."""
+    """Listeners that get the subject's bursts in a digest only."""
 
     async def get_or_add(self, user: UserId) -> Listener:
-        """Return the user's listener; add it if there is none. Raises NotFound and StoreUnavailable."""
         member = await self.inbox.people.member(user)
         if member is None:
             raise NotFound(f"Unknown user: {user}.")
@@ -66,7 +65,7 @@ class ListenerRegistry:
         del self.listeners[listener.user]
 
     def deliver(self, burst: Burst) -> None:
-        """Send a burst to the listeners who follow its subject and may see it. Ignore a version that is not newer."""
+        """Pass a burst to the listeners of its subject. Ignore a version that is not newer."""
         before, now = self.buffer.get(burst.key), self.clock.now()
         if before is not None and before.version >= burst.version:
             return
@@ -77,11 +76,7 @@ class ListenerRegistry:
             listener.deliver_in_digest(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last_position: StreamPosition | None) -> None:
-        """Queue the bursts that opened, changed or were hidden since `last_position` (of the client's last event).
-
-        Reset the stream instead if `last_position` is unknown, older than the buffer, or from before a change of the
-        viewer's facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
-        """
+        """Queue the bursts that opened, changed or were hidden since the client's last event, or reset the stream."""
         view, complete_since = listener.view(self.clock.now()), self.buffer.complete_since
         if last_position is None or complete_since is None or last_position.as_of < complete_since:
             stream.reset()
@@ -155,7 +150,7 @@ class ListenerRegistry:
                 elif view.is_visible(digest):
                     listener.deliver_digest(digest, view.now)
         for stream in listener.streams:
-            stream.wake.set()
+            stream.wake_event.set()
 
     async def refresh(self, listener: Listener) -> None:
         """Read the user's facts again, and queue the bursts whose marks changed.
@@ -186,7 +181,7 @@ class ListenerRegistry:
             listener.loaded_at = now
         for stream in listener.streams:
             if stream.sent_badge != listener.badge:
-                stream.wake.set()
+                stream.wake_event.set()
 
     def _set_viewer(self, listener: Listener, viewer: Viewer) -> None:
         previous_fingerprint = listener.visibility_fingerprint
@@ -218,15 +213,12 @@ class ListenerRegistry:
                     del listeners[subject]
 
     async def _count_unread(self, listener: Listener, now: datetime) -> None:
-        """Load the keys of the unread bursts, as `GET /v1/inbox/unread` does.
-
-        Keys are kept instead of a number. So a burst that grows is not counted twice.
-        """
+        """Load the keys of the unread bursts. With a number instead, a burst that grows would be counted twice."""
         view = listener.view(now)
         unread_keys = await self.inbox.unread_keys(view)
         # Add bursts that arrived during the read, and earlier ones that may not be in the pull index yet.
         unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
-        listener.unread, listener.needs_count = unread_keys, False
+        listener.unread_keys, listener.needs_count = unread_keys, False
 
     async def _load_entries(self, view: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
         entries: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.buffer.get(key))}

@@ -20,20 +20,19 @@ from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_o
 MAX_BUFFERED_BURSTS = 10_000
 """Maximum bursts kept for clients that reconnect: eleven a second in the 15 minutes that a token is valid; 20 MB."""
 MAX_QUEUED_BURSTS = 100
-"""Maximum bursts in a stream's queue. A client that reads too slowly for that is cut off, and loads its page again."""
+"""Maximum bursts in a stream's queue. A client that reads too slowly for that is cut off."""
 PAGE_SIZE = 20
 """Maximum number of events queued for a client that reconnects, and of queued bursts with changed marks. If there are
 more, the client loads its first page again, with one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-"""Smallest difference between two times."""
 
 
 class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
-    """A burst that is already on the viewer's page has changed."""
+    """A burst that is not new to the viewer has changed."""
     MARKED = "marked"
     """A burst was marked on one of the viewer's devices, as read, unread, or visible again."""
     HIDDEN = "hidden"
@@ -55,7 +54,7 @@ class StreamPosition:
 
     @classmethod
     def of_view(cls, view: InboxView) -> Self:
-        """Return the position of a page. A stream that starts at it sends the bursts published later.
+        """Return the position of a page. A stream that starts there sends the bursts published later.
 
         The page may lack bursts of the last CERTAINLY_VISIBLE_AGE before `view.now`, so the position is earlier by that
         time.
@@ -69,15 +68,11 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUpdate:
-    """An event to send to the client, with its content."""
-
     event: StreamEvent
     item: InboxItem | None = None
     """Item of a ROW, GROUP or MARKED event."""
-    hidden: BurstKey | None = None
-    """Burst of a HIDDEN event."""
+    hidden_burst: BurstKey | None = None
     badge: Badge | None = None
-    """Badge of a COUNT event."""
 
 
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
@@ -105,10 +100,7 @@ def _may_be_on_page(view: InboxView, burst: Burst, before: Burst | None) -> bool
 
 
 def visibility_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of everything except marks that decides which bursts the viewer sees.
-
-    It has a fixed length, and the facts cannot be read from it.
-    """
+    """Return a fingerprint of all facts, except marks, that decide which bursts the viewer sees."""
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
     digests = (
@@ -118,20 +110,17 @@ def visibility_fingerprint(viewer: Viewer) -> bytes:
 
 
 def marks_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of the viewer's marks of single bursts. It does not cover what was marked as seen.
-
-    It has a fixed length, and the marks cannot be read from it.
-    """
+    """Return a fingerprint of the viewer's marks of single bursts. It does not cover what was marked as seen."""
     return _fingerprint(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
 
 
 def changed_marks(before: Viewer, after: Viewer) -> set[BurstKey]:
-    """Return the bursts whose marks differ between two states of a viewer."""
     old, new = before.marks.by_burst, after.marks.by_burst
     return {key for key in {*old, *new} if old.get(key) is not new.get(key)}
 
 
 def _fingerprint(facts: object) -> bytes:
+    """Return a hash of fixed length, from which the facts cannot be read."""
     return blake2b(repr(facts).encode(), digest_size=8).digest()
 
 
@@ -147,7 +136,7 @@ class RecentBurstBuffer:
 
     max_bursts: int = MAX_BUFFERED_BURSTS
     complete_since: datetime | None = None
-    """All bursts published from this time on are in the buffer. None before the bus is connected."""
+    """The buffer has all bursts published from this time on, while the bus is connected. None before the connection."""
     bursts: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def get(self, key: BurstKey) -> Burst | None:
@@ -176,7 +165,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """One open stream, with the events to send. A burst is queued once, however often it changes."""
+    """One open stream, with the events to send."""
 
     since: datetime
     """Bursts that opened later are new to the client."""
@@ -188,21 +177,19 @@ class Stream:
     marks_fingerprint: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
-    """Queued bursts that are new, have changed or are hidden, each with its event."""
+    """Queued bursts that are new, have changed or are hidden, each with one event."""
     marked: dict[BurstKey, Entry] = field(default_factory=dict)
     """Queued bursts whose marks changed."""
     needs_reset: bool = False
-    """Whether a RESET is queued."""
     sent_badge: Badge | None = None
     is_writing: bool = False
-    """Whether a write is in progress. It began at `written_at`."""
+    """Whether the write that began at `written_at` is in progress."""
     is_closing: bool = False
     """Whether the stream ends once everything queued is sent."""
     is_cut_off: bool = False
     """Whether the stream ends at once, without what is queued."""
     abort: Callable[[], object] | None = None
-    """Aborts a write in progress."""
-    wake: Wake = field(default_factory=Wake)
+    wake_event: Wake = field(default_factory=Wake)
 
     def put(self, event: StreamEvent, entry: Entry) -> None:
         """Queue an event.
@@ -215,21 +202,20 @@ class Stream:
         self.queued[entry.key] = StreamEvent.ROW if is_row else event, entry
         if len(self.queued) > MAX_QUEUED_BURSTS:
             self.cut_off()
-        self.wake.set()
+        self.wake_event.set()
 
     def queue_marked(self, entries: Collection[Entry]) -> None:
-        """Queue bursts whose marks changed, or reset the stream if there are more than PAGE_SIZE of them."""
         self.marked |= {entry.key: entry for entry in entries}
         if len(self.marked) > PAGE_SIZE:
             self.reset()
-        self.wake.set()
+        self.wake_event.set()
 
     def reset(self) -> None:
         """Replace the queue by a RESET. The client then loads a page with everything that was queued."""
         self.queued.clear()
         self.marked.clear()
         self.needs_reset, self.sent_badge = True, None
-        self.wake.set()
+        self.wake_event.set()
 
     def cut_off(self) -> None:
         self.is_cut_off = True
@@ -238,7 +224,7 @@ class Stream:
 
     def end(self) -> None:
         self.is_closing = True
-        self.wake.set()
+        self.wake_event.set()
 
     def take(self, view: InboxView, badge: Badge | None) -> list[StreamUpdate]:
         """Return and clear the queue.
@@ -259,13 +245,13 @@ class Stream:
 
 def _queued_update(event: StreamEvent, entry: Entry, view: InboxView) -> StreamUpdate | None:
     if event is StreamEvent.HIDDEN:
-        return StreamUpdate(event=event, hidden=entry.key)
+        return StreamUpdate(event=event, hidden_burst=entry.key)
     return StreamUpdate(event=event, item=view.to_item(entry)) if view.is_visible(entry) else None
 
 
 def _mark_update(entry: Entry, view: InboxView) -> StreamUpdate | None:
     if view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN:
-        return StreamUpdate(event=StreamEvent.HIDDEN, hidden=entry.key)
+        return StreamUpdate(event=StreamEvent.HIDDEN, hidden_burst=entry.key)
     return StreamUpdate(event=StreamEvent.MARKED, item=view.to_item(entry)) if view.is_visible(entry) else None
 
 
@@ -280,7 +266,7 @@ class Listener:
     marks_fingerprint: bytes = b""
     unsent_marks: set[BurstKey] = field(default_factory=set)
     """Bursts whose marks were changed by a request and that the streams have not queued yet."""
-    unread: set[BurstKey] | None = None
+    unread_keys: set[BurstKey] | None = None
     """Unread bursts: those that a badge counts, and bursts that arrived since. None until they are loaded."""
     digests_sent_until: datetime
     """Digests that fell due by this time are sent, or are on the page that the client loaded."""
@@ -295,7 +281,7 @@ class Listener:
 
     @property
     def badge(self) -> Badge | None:
-        return None if self.unread is None else badge_of(self.unread)
+        return None if self.unread_keys is None else badge_of(self.unread_keys)
 
     def view(self, now: datetime) -> InboxView:
         assert self.viewer is not None
@@ -315,21 +301,20 @@ class Listener:
             self.reset()
 
     def reset(self) -> None:
-        """Reset all streams, and let the badge be counted again."""
         for stream in self.streams:
             stream.reset()
         self.needs_count, self.loaded_at = True, LONG_AGO
 
     def deliver_digest(self, digest: Digest, now: datetime) -> None:
-        """Queue the digest as a new row on all streams. Pages that were loaded before it fell due lack it."""
+        """Queue the digest as a new row on all streams. Pages that were loaded earlier lack the digest."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
         self._update_unread(digest, self.view(now))
 
     def _update_unread(self, entry: Entry, view: InboxView) -> None:
-        if self.unread is None:
+        if self.unread_keys is None:
             return
         if view.is_visible(entry) and is_unread(entry, view.viewer):
-            self.unread.add(entry.key)
+            self.unread_keys.add(entry.key)
         else:
-            self.unread.discard(entry.key)
+            self.unread_keys.discard(entry.key)

@@ -13,7 +13,7 @@ from notifier.ports.audience import MemberSets
 # Live sets are read in batches of shards, so that the memory does not grow with the number of followers.
 
 SHARDS_PER_BATCH = 32
-"""Shards per batch. A shard has up to 16 sets of 16 KB, so a batch takes about 8 MB."""
+"""Shards per batch. A shard has up to 16 sets of 16 KB, so a batch takes up to 8 MB."""
 
 Advance = Callable[[int], object]
 """Callback for progress, called with the number of shards finished since the last call."""
@@ -44,12 +44,11 @@ class AudienceCounts:
     shard_count: int
     """Number of shards with at least one follower."""
     tiers: Mapping[Tier, int]
-    """Number of followers by tier."""
     push_enabled: Mapping[Tier, int]
     """Number of users who have a device and have not switched alerts off, by tier."""
     suppressed: Mapping[str, int]
     """Number of suppressed followers, by the set that suppresses them."""
-    first_only: int
+    first_only_count: int
     """Number of users in the tiers who want only the first burst of a day."""
 
     @property
@@ -68,9 +67,9 @@ class AudienceCounter:
         follower_counts = self.sets.follower_counts(subject)
         shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
         tiers, push_enabled, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
-        first_only = 0
+        first_only_count = 0
         for _, live_sets in live_sets_by_shard(self.sets, subject, shards, advance):
-            first_only += self._add_shard(live_sets, lane, tiers, push_enabled, suppressed)
+            first_only_count += self._add_shard(live_sets, lane, tiers, push_enabled, suppressed)
         return AudienceCounts(
             subject=subject,
             lane=lane,
@@ -79,7 +78,7 @@ class AudienceCounter:
             tiers={tier: tiers[tier] for tier in Tier},
             push_enabled={tier: push_enabled[tier] for tier in Tier},
             suppressed=dict(suppressed),
-            first_only=first_only,
+            first_only_count=first_only_count,
         )
 
     def _add_shard(

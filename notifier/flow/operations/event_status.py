@@ -90,9 +90,8 @@ class EventStatusLookup:
     def look_up(self, source: str | None, id: str) -> EventReport:
         """Return the status of the event, or of every event with this id if `source` is None.
 
-        A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
-        the cache of recent events, or else in the log. Raises NotFound for an unknown event. Raises Unavailable,
-        also if the log has too many records to search.
+        A sequenced event is found in the store, any other event in the cache of recent events or in the log. Raises
+        NotFound for an unknown event. Raises Unavailable, also if the log has too many records to search.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
@@ -136,7 +135,7 @@ class EventStatusLookup:
 
     def _is_in_stream(self, stream: str, source: str | None, id: str) -> bool | None:
         """Return whether the event waits in the stream; None if it may be among records that were not searched."""
-        # Unpack only records that contain the packed id. It begins with the length of the id, so few other records
+        # Unpack only records that contain the packed id. The packed id begins with its length, so few other records
         # contain it.
         packed_id, searched = pack(id), 0
         for logged in self.log.read_uncommitted(stream, topics.GROUPS[stream], MAX_SEARCHED_RECORDS):
@@ -179,7 +178,6 @@ class EventStatusLookup:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return the note for a burst that is retracted, restricted later or pull-only; None for any other burst."""
     if burst.is_retracted:
         return RETRACTED_NOTE
     if burst.became_restricted:
@@ -252,13 +250,7 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttle_ids: Collectio
 
 
 def state_of(slice_states: Sequence[SliceState], *, throttle_ids: Collection[str], now: datetime) -> State:
-    """Return the state of a tier from the states of its slices.
-
-    If all slices have ended, the tier is DEAD if a slice is dead, otherwise PULLED if one is pulled, otherwise DONE.
-
-    If some have not ended, the tier is IN_FLIGHT if a slice is in flight, otherwise PARKED if one is parked. If neither
-    is true, the tier is PLANNED while no slice has ended, and IN_FLIGHT afterwards.
-    """
+    """Return the state of a tier from the states of its slices."""
     states = {slice_state.state(now, throttle_ids=throttle_ids) for slice_state in slice_states}
     unfinished = states - {State.DONE, State.PULLED, State.DEAD}
     if not unfinished:
@@ -271,10 +263,7 @@ def state_of(slice_states: Sequence[SliceState], *, throttle_ids: Collection[str
 
 
 def _eta(progress: BurstProgress, state: State, *, slice_count: int, ended_count: int, now: datetime) -> float | None:
-    """Return the estimated seconds until all slices of the tier have ended; None if that cannot be estimated.
-
-    The estimate assumes the mean rate since the burst opened. So it grows while no slice ends.
-    """
+    """Estimate the seconds by the mean rate since the burst opened. The estimate grows while no further slice ends."""
     if ended_count == slice_count:
         return 0.0
     if not ended_count or state is State.PARKED:

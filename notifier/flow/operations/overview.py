@@ -1,9 +1,7 @@
 """Overview for operators, from the ledger, the store and the cache.
 
-One read of the overview reads the ledger a few times, regardless of the number of followers. An `Overview` remembers
-its last read for three purposes. The mention rate is the growth between two reads. The delivery rate includes bursts
-that were unfinished at the last read, and have finished since. The audience snapshots of a large burst are counted over
-several reads, each snapshot once.
+An `Overview` remembers its last read. The mention rate is the growth between two reads. The delivery rate includes
+bursts that have finished since the last read. The audience snapshots of a large burst are counted over several reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,8 +51,8 @@ MAX_SHOWN_BURSTS = 8
 DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)
 """Interval between counts of the deferred bursts. Their number changes mostly at quarter hours."""
 RATE_WINDOW = timedelta(seconds=3)
-"""Time over which the delivery rate is measured. It is long enough for a smooth rate, because a slice takes a quarter
-of a second."""
+"""Time over which the delivery rate is measured. Slices take a quarter of a second, so a shorter time would give an
+uneven rate."""
 SNAPSHOTS_PER_READ = 512
 """Maximum audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
 
@@ -63,7 +61,7 @@ SNAPSHOTS_PER_READ = 512
 class BurstOverview:
     """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
 
-    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, all bursts are candidates.
+    Candidates are the bursts of the celebrity lane with a fan-out, or all bursts if there are none.
     """
 
     burst: Burst
@@ -84,7 +82,7 @@ class CacheState:
 
     is_available: bool
     generation: str | None
-    """Generation of the pull index: it changes if the cache was emptied and rebuilt. None until the rebuild."""
+    """Generation of the pull index; None after the cache was emptied, until the rebuild."""
     backlogs: Mapping[Pool, PoolBacklog]
     backpressure: float | None
     open_circuits: Mapping[str, OpenCircuit]
@@ -106,7 +104,6 @@ class OverviewSnapshot:
     throttles: Sequence[Throttle]
     """Throttles in force or ramping."""
     stopped_lanes: Mapping[str, LaneStop]
-    """Lanes that are stopped by their dead-letter limit."""
     cache: CacheState
 
     def seconds_behind(self, pool: Pool) -> float | None:
@@ -133,20 +130,18 @@ class Overview:
     mention_counts: dict[BurstKey, int] = field(default_factory=dict)
     """Number of mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
-    """Time of the last read."""
     watched_bursts: frozenset[BurstKey] = frozenset()
     """Bursts that the last read found unfinished. The next read includes those that have finished since, for the
     delivery rate."""
     deferred_counted_at: datetime | None = None
     deferred_count: int = 0
-    """Number of deferred bursts at `deferred_counted_at`."""
     counted_burst: BurstKey | None = None
     """Burst whose audience snapshots are counted: the one that is shown in detail."""
     snapshot_counts: dict[int, SnapshotCounts] = field(default_factory=dict)
     """Counts of the audience snapshots of `counted_burst`, by shard."""
 
     def read(self) -> OverviewSnapshot:
-        """Read the overview. Raises StoreUnavailable. While the cache is down, the rest is still reported."""
+        """Read the overview. While the cache is down, the rest is still reported."""
         now = self.clock.now()
         listed = [
             b
@@ -249,7 +244,6 @@ def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> dat
 # Freshness: age of the data from which tiers are computed, and records that the indexers have not finished.
 
 MAX_COUNTED_RECORDS = 1_000
-"""Maximum number of records counted per stream."""
 AUDIENCE_STREAMS = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 
 
@@ -263,7 +257,6 @@ class AudienceFreshness:
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
-    """Return the age of the audience data. Raises LogUnavailable."""
     activity, rolled_up_at = active_set_state(hours, clock, interval)
     groups = topics.GROUPS
     unprocessed_records = {

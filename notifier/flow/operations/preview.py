@@ -73,7 +73,7 @@ class Preview:
     rule: TierRule = by_activity
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
-    """Lock held while audiences are counted, because a count keeps a core busy. It raises Unavailable if it is not
+    """Lock held while audiences are counted, because a count keeps a core busy. Raises Unavailable if the lock is not
     free in time."""
 
     def estimate(

@@ -1,11 +1,10 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
-A batch of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
-covers. An older burst is collapsed for a member only if a batch of a newer burst names it. A newer burst that may be
-sent soon does not suffice: the member may have seen it, be suppressed, or have no device of this platform. The older
-burst waits until that is decided.
+A batch names, for each member, the older bursts that the alert covers. The batch is written before the alert is sent.
+An older burst is collapsed for a member only if a batch names that burst. While a newer burst may be sent soon, the
+older burst waits, because the newer burst may yet be suppressed for the member.
 
-Every wait ends: a burst waits only for newer ones, and the newest waits for none. In any case a slice ends after a day.
+Every wait ends: a burst waits only for newer ones. In any case a slice ends after a day.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -148,8 +147,8 @@ class CatchUp:
         snapshots = self._read_snapshots(newer, audiences)
         # A newer burst that is not late yet may be late when it is sent, so look ahead.
         will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
-        # Read the ledger before the batches: then the batches of a slice that has ended are complete. If the batches
-        # were read first, a slice could alert and finish between the two reads, and its batch would be missing.
+        # Read the ledger before the batches. In the opposite order, a slice could alert and finish between the two
+        # reads, and its batch would be missing.
         due_shards = (
             self._shards_by_tier(newer, snapshots, lambda progress: shards_due_soon(progress, platform, now))
             if will_be_late
@@ -197,7 +196,7 @@ class CatchUp:
         return decided
 
     def _read_snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
-        """Read the sibling's snapshots of the shards in which it alerts any of these members.
+        """Read the sibling's snapshots, of shards in which the sibling alerts any of these members.
 
         In a shard without a snapshot, the sibling has alerted no member.
         """

@@ -47,10 +47,7 @@ REPORT_INTERVAL = timedelta(seconds=5)
 
 @dataclass(slots=True, kw_only=True)
 class CircuitBreakers:
-    """The breakers of one process, one for each line (see `line_of`).
-
-    A new process learns the state of a line from a few attempts.
-    """
+    """The breakers of one process, one for each line (see `line_of`)."""
 
     clock: Clock
     circuit_report: CircuitReport
@@ -79,7 +76,7 @@ class CircuitBreakers:
         return allowed
 
     def record(self, line: str, receipt: Receipt) -> None:
-        """Count the result of an alert. If it opens the breaker, log and report that."""
+        """Count the result of an alert. Log and report a circuit that opens."""
         before, now = self.breakers_by_line.get(line, CLOSED), self.clock.now()
         after = record(before, self.settings, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
@@ -166,8 +163,7 @@ def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     """Leave out each member whose devices are all behind breakers that let no alert through.
 
     A first alert that is left out is in no batch. So the member later gets one summary of the missed bursts, and not
-    one late alert per burst. Web Push needs this step most: a batch has browsers of several push services, each with
-    its own breaker.
+    one late alert per burst.
     """
     if not breakers.breakers_by_line:  # no line has failures: the usual case
         return Admission(drafts=drafts)

@@ -3,9 +3,9 @@
 A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes up to 128 shards at a
 time. The first three steps set the fields of a `ShardState` for each shard.
 
-The select step makes drafts. A draft is a batch of the send log, to be written or closed: the members to alert, the
-devices to send to, and the members that get nothing, with the reason. A batch has members of one shard. So drafts of
-several shards are combined into a send group of about 2,000 devices. The pipeline sends one group after the other.
+The select step makes drafts. A draft is a batch of the send log, to be written or closed, with the devices to send to.
+A batch has members of one shard, so drafts of several shards are combined into a send group of about 2,000 devices. The
+pipeline sends one group after the other.
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)
@@ -20,15 +20,13 @@ several shards are combined into a send group of about 2,000 devices. The pipeli
 
 Effect of a crash between two steps:
 
-- Before write ahead: nothing of the group was sent. The next worker of the slice starts from the send log, which is
-  unchanged. The caps count a burst once for each member, so the repetition does not count against the caps. Rate tokens
-  are lost, and refill.
+- Before write ahead: nothing of the group was sent, and the next worker repeats the steps. The caps count a burst once
+  for each member, so the repetition does not count. Rate tokens are lost, and refill.
 - Between write ahead and record: any device of the open batches may have the alert. The next worker finds the batches
   in doubt and closes them; retries follow. The IDs stay the same, so a device that has the alert replaces it. The
   attempt in doubt counts as one of three attempts.
 - After record: only devices whose attempt failed are sent to again.
-- After the last record: the ledger does not show yet that the slice is done or deferred. The next worker continues
-  from the send log, and writes the ledger entry.
+- After the last record: the next worker continues from the send log, and writes the ledger entry.
 
 If a worker stalls past the end of its claim, another worker takes over the slice. Each batch number is written only
 once. A worker that finds its number taken stops before it sends the group. A worker that stalls after write ahead
@@ -70,12 +68,12 @@ RATE_REFILL_TIME = timedelta(seconds=1)
 
 
 class GroupOutcome(Enum):
-    """Outcome of a send group: how the pipeline continues."""
+    """How the pipeline continues."""
 
     CONTINUE = auto()
     """Continue with the next group."""
     DEFER = auto()
-    """Defer the rest of the slice: the provider accepts no more now."""
+    """Defer the rest of the slice: the rate limit or the circuit breaker allows no more now."""
     STOP = auto()
     """End the slice: the burst sends no more alerts."""
 
@@ -178,7 +176,7 @@ class PushPipeline:
     def _catch_up(
         self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, totals: SliceTotals
     ) -> Sequence[ShardState]:
-        """Apply the catch-up step. If members wait for a newer burst's alert, note when to check that again."""
+        """Apply the catch-up step. Note when to check the members that wait for a newer burst's alert."""
         now = self.clock.now()
         states = self.catch_up.apply(burst, slice_.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
@@ -188,7 +186,7 @@ class PushPipeline:
     # Select, cap: draft by draft, until a send group is full.
 
     def _groups(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
-        """Yield send groups. Shards with few devices share a group: a provider is hardly slower for 1,000 than for 1.
+        """Yield send groups. Shards with few devices share a group: 1,000 devices take hardly longer than one.
 
         The iterator is lazy, because the cap step counts alerts: if the rate step rejects a group, no further group is
         counted.
@@ -236,7 +234,7 @@ class PushPipeline:
         if count_attempts(sendable) < count_attempts(admission.drafts):
             totals.wake_times.append(self._retry_at(platform))
             return GroupOutcome.DEFER
-        # If the whole platform is blocked, defer the slice. If single push services are blocked, use the others.
+        # If the whole platform is blocked, defer the slice. If only single lines are blocked, continue.
         return GroupOutcome.DEFER if platform in admission.blocked_lines else GroupOutcome.CONTINUE
 
     def _within_rate_limit(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
@@ -248,15 +246,12 @@ class PushPipeline:
         return within_rate(drafts, granted)
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
-        # Crash before the write: nothing of the group was sent, and another worker repeats it. Crash after the write:
-        # the devices of these batches are retried with the same IDs, so a device that has the alert replaces it.
         if not all(
             self.send_log.write_ahead([(draft.log_key, draft.batch) for draft in drafts if not draft.is_in_doubt])
         ):
             raise ClaimLost
 
     def _record(self, drafts: Sequence[Draft], failures: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendBatch]:
-        # Crash before `close`: the batches stay open, in doubt. Crash after it: only their retries remain to be sent.
         closed_batches = [
             replace(draft.batch, failures=tuple(draft_failures))
             for draft, draft_failures in zip(drafts, failures, strict=True)

@@ -73,7 +73,7 @@ class RateLimiter:
         return granted
 
     def report_results(self, now: datetime, *, refused_count: int, is_slow: bool) -> None:
-        """Report how many alerts the provider did not take, and whether it answered slowly."""
+        """Report the results of a send group, which adapt the rate."""
         try:
             self.provider_rates.report_results(self.platform, refused_count=refused_count, is_slow=is_slow, now=now)
         except CacheUnavailable:

@@ -51,8 +51,7 @@ class Coordinator:
             completed = swapped_subjects | (set(heads) - {head.subject for head in changed_heads})
             remaining = {subject: mentions for subject, mentions in remaining.items() if subject not in completed}
         # Check again after writing: a retraction that was stored before the mentions were written may have missed them.
-        # After a crash before this check, the whole batch is repeated. If a mention of it was written before the crash
-        # and retracted since, the repetition only records a refusal. This check removes the mention from its burst.
+        # Check all mentions of the batch: an attempt that crashed may have written a mention that is retracted now.
         self.settlement.resettle([record.mention for record in logged_mentions])
 
     def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:

@@ -1,7 +1,4 @@
-"""Erasure: removes an erased author's devices, and text in edits, held mentions and dead letters.
-
-Retraction settlement removes the text from mentions. Every step can be repeated.
-"""
+"""Erasure: removes an erased author's devices, and text in edits, held mentions and dead letters."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +56,7 @@ class Erasure:
         )
 
     def _erase_authors(self, erasure_by_author: Mapping[UserId, Retraction]) -> None:
-        """Erase the text of the authors' edits, held mentions and dead letters, and their devices.
+        """Remove the authors' devices, and erase the text of their edits, held mentions and dead letters.
 
         Held mentions and dead letters are scanned once for all authors. With one scan per author, a mass erasure would
         delay the deletions that follow it in the stream.

@@ -18,8 +18,8 @@ class LivePublisher:
     """Publishes live updates. One instance serves all threads of a process: each operation on the buffer is atomic.
 
     Updates may arrive late, or twice after a timeout: listeners ignore versions of a burst that are not newer. A
-    crashed process may leave updates unsent. So every process first sends a `MissedUpdates` message. It sends another
-    one after it has dropped updates.
+    crashed process may leave updates unsent. So every process first sends a `MissedUpdates` message, and another one
+    after it has dropped updates.
     """
 
     bus: LiveBus

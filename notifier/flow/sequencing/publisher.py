@@ -1,7 +1,7 @@
 """Publisher: turns a head's outbox into bursts, mentions, index entries, live updates and plans.
 
-After its compare-and-set, a head's outbox holds everything that was decided. Every step of publishing is idempotent.
-The last step empties the outbox. After a crash, another process publishes the outbox from the head.
+After its compare-and-set, a head's outbox holds everything that was decided. Every step of publishing is idempotent,
+and the last step empties the outbox. After a crash all steps are repeated.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,8 +36,7 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""Maximum number of restamps (new opening times) of a late burst after its first write. Then it is published as it
-is."""
+"""Maximum number of restamps (new opening times) after the first write. A burst that is still late is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +80,8 @@ class Publisher:
         planned_bursts: set[BurstKey] = set()
         heads = self._write_and_announce(self._restamp_late_bursts(heads, planned_bursts))
         for _ in range(MAX_RESTAMPS):
-            # If this process stalled before a burst was readable, a user may have opened a page without it, and have
-            # marked everything up to its opening time as seen. A new opening time makes the burst unseen.
+            # If this process stalled before a burst was readable, a user may have opened a page without the burst. The
+            # user may have marked everything up to the opening time as seen. A new opening time makes the burst unseen.
             now = self.clock.now()
             if not (late := [head for head in heads if _is_late(head, now, planned_bursts)]):
                 break
@@ -105,8 +104,7 @@ class Publisher:
                 [mention for head in heads for mention in head.sequenced],
                 [mention for head in heads for mention in head.changed],
             )
-        # Fails open: after a failed announcement the index proves nothing until the reconciler has compared it with the
-        # store. Until then pages are read from the store.
+        # Fails open: after a failed announcement, pages are read from the store until the next comparison.
         with suppress(CacheUnavailable):
             self.pull.announce([burst for head in heads for burst in _unannounced(head)])
         return heads
@@ -114,8 +112,8 @@ class Publisher:
     def _restamp_late_bursts(self, heads: Sequence[Head], planned_bursts: set[BurstKey]) -> Sequence[Head]:
         """Give late bursts new opening times. Return all heads except those that another process has changed.
 
-        A burst that has a plan keeps its opening time. If a head has a late burst, its bursts that have plans are added
-        to `planned_bursts`.
+        A burst that has a plan keeps its opening time. Such bursts are added to `planned_bursts` if their head has a
+        late burst.
         """
         now = self.clock.now()
         planned_bursts |= self._read_planned([head for head in heads if _is_late(head, now, planned_bursts)])
@@ -137,7 +135,6 @@ class Publisher:
         return {key for key, progress in progress_by_burst.items() if progress.plan.opened_at == bursts[key].opened_at}
 
     def _swap(self, heads: Sequence[Head]) -> list[Head]:
-        """Swap the heads by compare-and-set; return those that were swapped."""
         if not heads:
             return []
         return [head for head, is_swapped in zip(heads, self.heads.compare_and_set(heads), strict=True) if is_swapped]

@@ -1,13 +1,8 @@
 """Retraction settlement: stores retractions, then updates the bursts that contain their mentions.
 
-Calls go one way: gateway, retractor and coordinator call the settlement, and the settlement calls the publisher.
-
-- The gateway settles a retraction that it has just appended, up to a limit, so that the content disappears at once.
-- The retractor reads the same retraction from the log and settles what the gateway did not.
-- The coordinator settles the mentions that it has just written, if a retraction arrived meanwhile.
-
-These three may run at the same time and for the same retraction. A burst changes only through a compare-and-set of its
-subject's head, and each changed mention is written together with its burst. So settling again changes nothing.
+The gateway, the retractor and the coordinator may settle the same retraction at the same time. A burst changes only
+through a compare-and-set of its subject's head, and a changed mention is written together with its burst. So settling
+again changes nothing.
 """
 
 from collections import defaultdict
@@ -43,8 +38,7 @@ MENTIONS_PER_BATCH = 200
 ACCEPTANCE_MARGIN = timedelta(days=2)
 """The mentions of a burst are accepted within this time before or after its opening.
 
-Before it, because the record may wait in the log for a day until it is sequenced. After it, because a mention may join
-hours after the opening.
+Before: a mention may wait in the log for a day until it is sequenced. After: a mention may join hours later.
 """
 
 
@@ -59,8 +53,7 @@ class RetractionSettlement:
     def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
         """Store the retractions, and settle the bursts of at most `limit` of their mentions; without a limit, of all.
 
-        If a retraction concerns all mentions of an author, those of the latest day come first. Later pages, unless
-        partial, do not show the retracted content of a settled mention. Raises like `settle_keys`.
+        If a retraction concerns all mentions of an author, those of the latest day come first.
         """
         for _ in self.settle_in_batches(retractions, limit):
             pass
@@ -70,8 +63,7 @@ class RetractionSettlement:
     ) -> Iterator[Collection[BurstKey]]:
         """Store the retractions. Each step of the returned iterator settles a batch of bursts and yields their keys."""
         # Store first. A mention written before this line is found under the lookup keys below. A coordinator that
-        # writes a mention later checks for retractions afterwards, and finds these. After a crash the retractor settles
-        # the remaining bursts, because it commits the log record only after all of them.
+        # writes a mention later checks for retractions afterwards, and finds these.
         self.retractions.write(retractions)
         now = self.clock.now()
         return self.settle_keys(
@@ -82,8 +74,8 @@ class RetractionSettlement:
         """Settle the bursts of the mentions under these lookup keys. Yield the burst keys of each batch.
 
         The batches limit the memory, since an author may have years of mentions. An outage ends the call at once. If a
-        burst can't be settled for another reason, such as an unreadable head, the error is raised after all other
-        bursts are settled.
+        burst can't be settled for another reason, such as an unreadable head, an error is raised after all other bursts
+        are settled.
         """
         locations = islice(self.retractions.mention_locations(list(dict.fromkeys(keys))), limit)
         error: Exception | None = None
@@ -101,7 +93,6 @@ class RetractionSettlement:
             pass
 
     def current(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
-        """Return each mention with the stored retractions applied."""
         return current_mentions(self.retractions, mentions)
 
     def _settle(self, by_subject: Mapping[Subject, Sequence[MentionLocation]]) -> Exception | None:
@@ -155,9 +146,8 @@ class RetractionSettlement:
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
         """Return the mentions that may replace the leaving ones as mentioners or shown tweet of the burst, by author.
 
-        The result has the earliest remaining mention of each mentioner with a leaving mention. If the shown tweet
-        leaves, it has that of every mentioner. If no mention results and the burst needs a mentioner, the result has a
-        mention by an author who is not a mentioner yet.
+        The mentions are by mentioners with a leaving mention, or by any mentioner if the shown tweet leaves. Without
+        such a mention, a burst that needs a mentioner gets a mention by another author.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)

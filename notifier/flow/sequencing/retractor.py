@@ -24,9 +24,7 @@ class Retractor:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Settle the retractions of the records, and then erase devices and text outside of mentions.
 
-        The order is: store the retractions; settle the bursts and send their live updates, batch by batch; erase. The
-        records are committed last, so after a crash this or another process repeats all steps. Every step is
-        idempotent, and the gateway has usually settled the bursts already.
+        The records are committed last, so after a crash all steps are repeated. Every step is idempotent.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
