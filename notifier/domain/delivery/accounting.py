@@ -12,10 +12,7 @@ from notifier.domain.delivery.slice import Slice, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientTotals:
-    """Recipients of a burst by state, over the shards with an audience snapshot.
-
-    Each expected recipient is delivered, suppressed, parked, pulled, dead or in flight.
-    """
+    """Number of recipients of a burst by state, over the shards with an audience snapshot."""
 
     expected: int
     delivered: int
@@ -36,11 +33,10 @@ class RecipientTotals:
 def recipient_totals(
     progress: BurstProgress, shard_counts: Iterable[SnapshotCounts], *, throttle_ids: Collection[str], now: datetime
 ) -> RecipientTotals:
-    """Add up the recipients of each state. `throttle_ids` are those that hold work now.
+    """Add up the recipients of each state. `throttle_ids` are those of the throttles that hold work now.
 
-    An unfinished slice is parked, or counts as in flight in every other state (planned, deferred or in flight). A
-    finished slice counts the recipients in its ledger entry. The entry of a dead slice has no count, so its recipients
-    come from the audience snapshots.
+    An unfinished slice that is not parked counts as in flight. The ledger entry of a dead slice has no count, so its
+    recipients come from the audience snapshots.
     """
     by_shard = {counts.shard: counts for counts in shard_counts}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
@@ -86,16 +82,14 @@ class ShardSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierProgress:
-    """Progress of one tier of a burst."""
-
     tier: Tier
     spans: Sequence[ShardSpan]
     """In shard order, without shards that have no followers."""
     people: int
-    """Recipients with durable rows."""
+    """Number of recipients in slices that are done."""
     slice_count: int
     ended_count: int
-    """Finished slices."""
+    """Number of finished slices."""
     seconds: float | None
     """Time from the acceptance of the first mention to the end of the last slice; None while work is left."""
 
@@ -109,7 +103,6 @@ class DeliveryRate:
 
 
 def tier_progress(progress: BurstProgress, *, throttle_ids: Collection[str], now: datetime) -> Sequence[TierProgress]:
-    """Return the progress of each tier of the burst. `throttle_ids` are those of active throttles and of ramps."""
     return [_tier_progress(progress, tier, throttle_ids, now) for tier in TIERS if tier in progress.plan.widths]
 
 
