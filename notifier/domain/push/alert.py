@@ -9,14 +9,14 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, from the opening of the burst; that of a late alert begins when it is sent."""
+"""Lifetime of an alert, from the opening of the burst; of a late alert, from its sending."""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionAlert:
-    """Alert for one burst. It names only the opener: further authors may join the burst after it was sent."""
+    """Alert for one burst. It names only the opener, because further authors may join the burst later."""
 
     opener: UserId
 
@@ -26,7 +26,7 @@ class SummaryAlert:
     """One alert in place of several late alerts of a subject."""
 
     count: int
-    """Number of bursts that it stands for."""
+    """Number of bursts that the alert stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Alert:
     collapse_id: str
     """An alert replaces an earlier one with the same collapse id on the device.
 
-    An ordinary alert replaces only its own repeats. A summary replaces the previous summary of its subject.
+    So a summary replaces the previous summary of its subject.
     32 characters: APNs accepts 64 bytes, Web Push 32 characters.
     """
     content: MentionAlert | SummaryAlert | TestAlert

@@ -58,7 +58,7 @@ def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bo
 
 
 UNLISTED_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
-"""Volumes at which no burst is listed individually. If such a volume ends, only later bursts are listed."""
+"""Volumes at which no burst is listed individually."""
 
 
 def hides_past(before: Volume, after: Volume) -> bool:
@@ -74,7 +74,7 @@ def hides_past(before: Volume, after: Volume) -> bool:
 def effective_volume(account_volume: Volume, subject_volume: Volume) -> Volume:
     """Combine the account-wide volume with the volume that the user set for the subject.
 
-    The subject's volume wins, except that account-wide OFF silences everything.
+    The subject's volume wins, unless the account-wide volume is OFF.
     """
     return account_volume if account_volume is Volume.OFF or subject_volume is Volume.DEFAULT else subject_volume
 
@@ -89,7 +89,7 @@ class PreferenceChange:
     subject: Subject
     member: Member
     at: datetime
-    """Time of the change. For each field the last write wins, regardless of arrival order."""
+    """Time of the change. For each field the latest time wins, regardless of arrival order."""
     volume: Volume | None = None
     visible_from: datetime | None = None
 
@@ -201,7 +201,7 @@ def current_preferences(
 
 
 def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Subject, Volume]:
-    """Return the volumes that the user set for subjects. Subjects with the volume DEFAULT are left out."""
+    """Return the volumes that the user set for single subjects."""
     return {
         subject: preference.volume
         for subject, preference in preferences.items()
