@@ -110,8 +110,7 @@ class Follows(Protocol):
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
         """Store each row if its subject and block have none yet; return the existing rows, which are kept.
 
-        If two callers write a row of the same subject and block concurrently, one row is stored. The other caller gets
-        it.
+        Of two concurrent callers for one subject and block, one stores its row, and the other gets that row.
         """
         ...
 

@@ -147,7 +147,7 @@ class DeadLetterTallies(Protocol):
         """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
         The call has succeeded if the caller gets its own tally back. If the answer is lost, the caller may repeat the
-        call, with the same result.
+        call.
         """
         ...
 

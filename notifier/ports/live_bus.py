@@ -47,8 +47,7 @@ class LiveReader(Protocol):
 
         None is the caught-up signal: everything that was published before the bus sent it has been yielded. The first
         signal comes when the subscription starts, and a further one every second (CAUGHT_UP_INTERVAL). Raises
-        CacheUnavailable as soon as a message may have been lost; a new subscription may have missed messages before it
-        began.
+        CacheUnavailable as soon as a message may have been lost.
         """
         ...
 

@@ -20,9 +20,9 @@ compares every second.
 class PullIndex(Protocol):
     """Newest bursts of each subject, in a cache that may be emptied at any time. Blocking.
 
-    Raises CacheUnavailable. Callers continue after it: readers read what the index lacks from the store. Publishers
-    announce each burst. The reconciler announces bursts that the index may have missed, and then calls
-    `record_comparison`. Without a recent comparison the index does not prove that it has all bursts.
+    Raises CacheUnavailable. Publishers announce each burst. The reconciler announces bursts that the index may have
+    missed, and then calls `record_comparison`. Without a recent comparison the index does not prove that it has all
+    bursts.
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:

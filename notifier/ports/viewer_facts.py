@@ -122,7 +122,7 @@ class AccountPreferencesStore(Protocol):
         ...
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        """Return the shard's members with a lower account-wide volume or a push setting, by set kind.
+        """Return the shard's members with an account-wide volume other than ALL, or a push setting, by set kind.
 
         Empty sets are included. The sets are computed from the stored changes.
         """

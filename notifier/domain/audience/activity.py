@@ -72,7 +72,7 @@ def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
     Entries of the 24-hour set expire at the end of an hour, entries of the other two at the end of a day. A member
-    stays at least as long as the set's name says, and less than an hour (or a day) longer. In each shard a set has one
+    stays at least as long as the set's name says, and up to an hour (or a day) longer. In each shard a set has one
     bitmap per expiry hour: at most 25, 8 and 31 bitmaps that expire.
     """
     if kind is SetKind.ACTIVE_24H:

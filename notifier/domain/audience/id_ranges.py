@@ -24,8 +24,7 @@ MAX_CACHED_RANGES = 64
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
 
-With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket,
-which are read or written together.
+With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket.
 """
 
 
@@ -113,7 +112,7 @@ class IdRangeCache:
 
 
 def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) -> dict[UserId, Member]:
-    """Map users whose ids are in a range to members. How often it calls `find_ranges` depends on the ranges only."""
+    """Map users whose ids are in a range to members."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:
@@ -131,7 +130,7 @@ FindRangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 
 
 def users_in_ranges(members: Iterable[Member], find_ranges: FindRangesByMember) -> dict[Member, UserId]:
-    """Map members back to users. Looks up one range per shard, and one more for each range that starts in the shard."""
+    """Map members whose numbers are in a range back to users."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:
