@@ -35,7 +35,7 @@ class Bursts(Protocol):
     ) -> None:
         """Write bursts and mentions. They are durable on return.
 
-        For each burst the higher version wins; a mention is written once. The bursts are readable before
+        For each burst the higher version wins. The bursts are readable before
         `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a write
         with a higher version of their burst has changed them.
         """

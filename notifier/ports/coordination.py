@@ -53,7 +53,7 @@ class Throttles(Protocol):
     """Throttles, with an audit log. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def put(self, throttle: Throttle) -> None:
-        """Store the throttle, and write it with its operator to the audit log in the same step."""
+        """Store the throttle. The audit log gets it first, or in the same step."""
         ...
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:

@@ -152,7 +152,7 @@ class DeadLetterTallies(Protocol):
         ...
 
     def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
-        """End the stop of a lane, reset its tally, and write both to the audit log in the same step.
+        """End the stop of a lane, and reset its tally. The audit log gets the resume first, or in the same step.
 
         Return the stop that was ended, or None if the lane is not stopped; then nothing changes.
         """

@@ -28,7 +28,7 @@ class PullIndex(Protocol):
     def announce(self, bursts: Sequence[Burst]) -> None:
         """Add or update entries. A list that may lack older entries is replaced by one with only the new entry.
 
-        If this call fails, later reads find that the index proves nothing until the next comparison.
+        If this call fails, the index soon proves nothing until the next comparison: within MAX_COMPARISON_AGE.
         """
         ...
 
@@ -42,9 +42,9 @@ class PullIndex(Protocol):
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         """Add all bursts that opened since `since` and were readable at `as_of`, and declare the index complete.
 
-        Pages come newest first, with one in memory at a time. Announcements continue between pages, and bursts
-        announced meanwhile stay. The index is not complete before the rebuild ends. Raises CacheUnavailable, also if
-        anything was lost since the last call of `generation`: the rebuild must then start over.
+        Pages come newest first, with one in memory at a time. Bursts that are announced meanwhile stay. Raises
+        CacheUnavailable, also if anything was lost since the last call of `generation`: the rebuild must then start
+        over.
         """
         ...
 

@@ -57,8 +57,8 @@ class SendLog(Protocol):
     def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
         """Write each batch before it is sent (write-ahead), unless its send log has one with this number.
 
-        Return for each batch whether it was written. If one was not, another worker wrote it: the caller has lost the
-        claim.
+        Return for each batch whether it was written. If one was not, the caller does not know the whole send log, and
+        must stop.
         """
         ...
 
@@ -99,7 +99,7 @@ class FrequencyCapStore(Protocol):
     def spend(self, burst: BurstKey, tweet: str, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         """Return the ruling for each member, up to a few thousand of one shard, and count new alerts in the same step.
 
-        A repeated call counts nothing and returns AGAIN. Concurrent calls for different bursts of one member both
+        Idempotent: members who were counted get AGAIN. Concurrent calls for different bursts of one member both
         count. Not durable: a lost alert counts as never sent. The call takes a few round trips. Raises
         CacheUnavailable; then some members may have been counted.
         """
@@ -114,7 +114,7 @@ class InboxLatencyReport(Protocol):
         ...
 
     def worst(self) -> timedelta | None:
-        """Return the highest latency of all processes; None if no report is current and readable."""
+        """Return the highest latency of all processes; None without a valid report."""
         ...
 
 
