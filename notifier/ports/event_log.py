@@ -106,7 +106,7 @@ class EventLog(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    """Name of the slice, or partition and offset of the record. If it fails again, its letter has the same ID."""
+    """Name of the slice, or partition and offset of the record. A repeated failure has the same ID."""
     stage: str
     """Name of the consumer loop, or of the slice's pool."""
     cause: str

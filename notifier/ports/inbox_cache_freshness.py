@@ -50,8 +50,8 @@ class BurstChanges(Protocol):
         """Return the changes since the position.
 
         Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
-        more than MAX_CLOCK_SKEW. Return None if the answer could lack changes: the caller then clears its cache and begins
-        again. After an error the position may be used again.
+        more than MAX_CLOCK_SKEW. Return None if the answer could lack changes: the caller then clears its cache and
+        begins again. After an error the position may be used again.
         """
         ...
 
@@ -90,11 +90,10 @@ VERSION_TTL = timedelta(hours=2)
 
 
 ALL_MEMBERS = Scope("all")
-"""Scope that changes with every bulk write: imports and writes of block rows, which hold many members."""
+"""Scope of the facts of all members. Imports, and changes of many members, invalidate it."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Maximum number of members in one change. Larger changes are rare and count as changes of ALL_MEMBERS, which is
-cheaper."""
+"""Maximum number of members in one change. Larger ones are rare, and invalidate ALL_MEMBERS, which is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:

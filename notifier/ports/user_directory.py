@@ -28,7 +28,7 @@ class Directory(Protocol):
     """
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        """Return the entries of existing users."""
+        """Return the entries of the users that have one, deleted users included."""
         ...
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
