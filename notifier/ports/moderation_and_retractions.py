@@ -133,7 +133,7 @@ class AuthorVerdicts(Protocol):
         ...
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, AuthorVerdict]:
-        """Return the current verdicts in one lookup; users without one are missing."""
+        """Return the current verdicts; users without one are missing."""
         ...
 
     def read_all(self) -> Sequence[AuthorVerdict]:

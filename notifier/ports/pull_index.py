@@ -81,7 +81,7 @@ class SubjectList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectLists:
-    """One consistent read of several subjects, without those for which the index proves nothing."""
+    """Lists of several subjects, without those for which the index proves nothing."""
 
     lists: Mapping[Subject, SubjectList]
     as_of: datetime
@@ -96,5 +96,5 @@ class PullReader(Protocol):
         ...
 
     async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
-        """Return the subjects' newest bursts in one consistent read. An index emptied meanwhile proves nothing."""
+        """Return the subjects' newest bursts, as far as the index proves them."""
         ...

@@ -19,7 +19,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_CACHED_RANGES = 64
-"""Maximum number of ranges that a process caches. If there are more, the earliest cached range is dropped."""
+"""Maximum number of ranges that a process caches."""
 
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).

@@ -13,7 +13,7 @@ from notifier.domain.ids import UserId
 MAX_DECISION_WAIT = timedelta(days=30)
 """Longest wait for a decision: an older mention is too old to notify anyone."""
 HELD_MENTION_KEPT_FOR = RETENTION + timedelta(days=1)
-"""How long a held mention is stored: longer than the gateway accepts the event again."""
+"""How long a held mention is stored: until the gateway would no longer accept its event."""
 KEY_BYTES = 8
 
 
@@ -32,7 +32,7 @@ class HeldMention:
     since: datetime
     """When the event was accepted."""
     event: Event | None
-    """None after MAX_DECISION_WAIT, because texts are not kept longer."""
+    """May be None after MAX_DECISION_WAIT, because texts are not kept longer."""
     decision: ModerationDecision | None = None
 
     @classmethod

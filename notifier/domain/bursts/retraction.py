@@ -186,8 +186,8 @@ def amended(
 def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
     """Return the burst after its last mention has left.
 
-    If some leaving mentions are protected, not retracted, the burst keeps only those by the author of the
-    earliest. It is restricted to this author's followers.
+    If some leaving mentions are protected, not retracted, the burst keeps only those by the author of the earliest. It
+    is restricted to this author's followers.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     by_first_author = [mention for mention in protected if mention.author == protected[0].author]

@@ -26,7 +26,7 @@ REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
 """Verdicts of mentions that get no burst."""
 
 MAX_OPENING_LEAD = timedelta(seconds=5)
-"""How far ahead of the coordinator's clock a burst may open because of its mention's time of acceptance.
+"""How far a mention's time of acceptance may move the opening of its burst into the future.
 
 The coordinator's clock may be behind that of the gateway. If bursts opened at the coordinator's time, one could open in
 a period that a user has already marked as seen. This limit is larger than MAX_CLOCK_SKEW of
@@ -34,7 +34,7 @@ a period that a user has already marked as seen. This limit is larger than MAX_C
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
-"""Least time between the openings of two bursts of a subject. Opening times of a subject are distinct."""
+"""Least time between the openings of two bursts of a subject, so that their times differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +162,11 @@ def with_late_bursts_restamped(head: Head, *, planned: Collection[int], now: dat
 def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[SequencedMention], *, nonce: str) -> Head:
     """Return the head after a retraction. `bursts` are the bursts that it changed, in the returned head's version.
 
-    A burst that is no longer public keeps its plan. A mention that joined it would not reach that plan's audience, so
-    it stops being the open burst.
+    A burst that is no longer public stops being the open burst. With that burst's old plan and opening time, a mention
+    that joined would not reach its audience.
 
-    It also stops being the first of its day. The next public burst to open becomes the first, even if a later burst of
-    that day is open already.
+    The burst also stops being the first of its day. The next public burst to open becomes the first, even if a later
+    burst of that day is open already.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))

@@ -39,8 +39,8 @@ def recipient_totals(
     recipients come from the audience snapshots.
     """
     by_shard = {counts.shard: counts for counts in shard_counts}
-    ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
-    unfinished = {State.PARKED: 0, State.IN_FLIGHT: 0}
+    finished_counts = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
+    unfinished_counts = {State.PARKED: 0, State.IN_FLIGHT: 0}
     for slice_state in progress.slice_states.values():
         slice_ = slice_state.slice
         if slice_.step is not Step.ROWS:
@@ -48,18 +48,20 @@ def recipient_totals(
         recipients = _snapshot_recipients(by_shard, slice_)
         if slice_state.final_entry:
             is_dead = slice_state.final_entry.fact is Fact.DEAD
-            ended[State(str(slice_state.final_entry.fact))] += recipients if is_dead else slice_state.final_entry.people
+            finished_counts[State(str(slice_state.final_entry.fact))] += (
+                recipients if is_dead else slice_state.final_entry.people
+            )
             continue
         is_parked = slice_state.state(now, throttle_ids=throttle_ids) is State.PARKED
-        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += recipients
+        unfinished_counts[State.PARKED if is_parked else State.IN_FLIGHT] += recipients
     return RecipientTotals(
         expected=sum(counts.expected for counts in by_shard.values()),
-        delivered=ended[State.DONE],
+        delivered=finished_counts[State.DONE],
         suppressed=sum(counts.suppressed for counts in by_shard.values()),
-        parked=unfinished[State.PARKED],
-        pulled=ended[State.PULLED],
-        dead=ended[State.DEAD],
-        in_flight=unfinished[State.IN_FLIGHT],
+        parked=unfinished_counts[State.PARKED],
+        pulled=finished_counts[State.PULLED],
+        dead=finished_counts[State.DEAD],
+        in_flight=unfinished_counts[State.IN_FLIGHT],
         expired=now >= progress.plan.opened_at + SNAPSHOT_KEPT_FOR,
     )
 
@@ -124,14 +126,16 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, perio
 def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection[str], now: datetime) -> TierProgress:
     of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
     slice_states = sorted(of_tier, key=lambda slice_state: slice_state.slice.first)
-    ended = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
-    last_end = max((entry.at for entry in ended), default=None) if len(ended) == len(slice_states) else None
+    final_entries = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
+    last_end = (
+        max((entry.at for entry in final_entries), default=None) if len(final_entries) == len(slice_states) else None
+    )
     return TierProgress(
         tier=tier,
         spans=_merged(span for slice_state in slice_states for span in _spans(slice_state, throttle_ids, now)),
-        people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
+        people=sum(entry.people for entry in final_entries if State(str(entry.fact)) is State.DONE),
         slice_count=len(slice_states),
-        ended_count=len(ended),
+        ended_count=len(final_entries),
         seconds=(last_end - progress.plan.accepted_at).total_seconds() if last_end else None,
     )
 

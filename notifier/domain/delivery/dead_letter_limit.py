@@ -78,8 +78,7 @@ class DeadLetterTally:
     version: int = 0
     """Rises by one with each change; 0 before the first."""
     seen: int = 0
-    """Number of records handled. Successes are added late, and may be counted twice after an outage; deaths are exact.
-    """
+    """Number of records handled. Successes are added late, and may count twice after an outage; deaths are exact."""
     in_a_row: int = 0
     """Number of consecutive deaths up to now."""
     deaths: tuple[Death, ...] = ()
@@ -99,8 +98,8 @@ def count_death(
 ) -> DeadLetterTally:
     """Return the tally with the death counted, or with a stop if the limit doesn't allow one more.
 
-    Only if the returned tally has no stop, the caller stores it, and then moves the record to the dead letters. After a
-    crash the record may come again: among the consecutive deaths it counts once.
+    The caller stores the returned tally first. It moves the record to the dead letters only if the tally has no stop.
+    After a crash the record may come again: among the consecutive deaths it counts once.
     """
     if tally.stop is not None or not limit.is_enabled or _is_consecutive_death(tally, record):
         return tally

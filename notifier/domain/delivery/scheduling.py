@@ -237,15 +237,15 @@ def _has_waiting_p1(progress: BurstProgress, now: datetime) -> bool:
 
 def expected_deliveries(progress: BurstProgress, slice_: Slice) -> float:
     """Estimate the deliveries of a slice, if possible from finished ones. Dead slices have no counts."""
-    ended = [
+    finished = [
         (slice_state.final_entry.people, slice_state.slice.width)
         for slice_state in progress.slice_states.values()
         if slice_state.final_entry
         and slice_state.final_entry.fact is not Fact.DEAD
         and (slice_state.slice.step, slice_state.slice.tier) == (Step.ROWS, slice_.tier)
     ]
-    if ended:
-        return sum(people for people, _ in ended) / sum(width for _, width in ended) * slice_.width
+    if finished:
+        return sum(people for people, _ in finished) / sum(width for _, width in finished) * slice_.width
     return (
         progress.plan.followers
         / (progress.plan.shard_count or 1)

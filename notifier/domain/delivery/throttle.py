@@ -112,7 +112,7 @@ The ages are slightly more than the largest burst takes alone on a small machine
 
 
 def backpressure(readings: Readings) -> float:
-    """Return the backpressure on P2, from 0 (none) to 1 (stopped). P0 and P1 are never slowed."""
+    """Return the backpressure on P2, from 0 (none) to 1 (stopped)."""
     shares = [
         (readings.store_latency - SLOW_STORE_LATENCY) / (STUCK_STORE_LATENCY - SLOW_STORE_LATENCY),
         (readings.queued_count - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),

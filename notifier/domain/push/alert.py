@@ -84,8 +84,7 @@ class Alert:
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
     # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
-    # The opening second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one
-    # subject that a tweet opens within a second get the same id, and their alerts look the same.
+    # Bursts of one subject that a tweet opens within a second get one id, and their alerts look the same.
     alert_id = _hash(_opening(burst))
     return Alert(
         burst=burst.key,
@@ -110,10 +109,9 @@ def summary_alert(newest: Burst, count: int) -> Alert:
 
 
 def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
-    """Return the alert with its lifetime counted from now.
+    """Return the alert with its lifetime counted from now. Use it for late alerts.
 
-    Use it for late alerts. After a night of quiet hours the original lifetime is over. A provider would not keep the
-    alert for a device that is offline now.
+    After a night of quiet hours the original lifetime is over, and the provider would not keep the alert.
     """
     return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 

@@ -62,7 +62,7 @@ def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits
 class LateAudience:
     """Members of one shard with an alert for a late burst: who gets it, who needs none, and who waits.
 
-    It is updated while other bursts of the subject (sibling bursts) are examined, newest first.
+    The sets are updated while other bursts of the subject (sibling bursts) are examined, newest first.
     """
 
     remaining: Bits

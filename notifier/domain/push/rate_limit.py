@@ -39,7 +39,7 @@ class ProviderLimit:
     ramp: timedelta = timedelta(seconds=60)
     """Time from the floor to the full rate. Google asks for at least 60 seconds."""
     idle: timedelta = timedelta(minutes=5)
-    """After this time without a draw the ramp starts again."""
+    """After this time without use the ramp starts again."""
 
     @property
     def per_second(self) -> float:

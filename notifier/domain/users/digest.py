@@ -51,7 +51,6 @@ class DigestSchedule:
         return day
 
     def previous_date(self, day: date) -> date:
-        """Return the date of the previous digest."""
         day -= _DAY
         while self.due_time_or_none(day) is None:
             day -= _DAY
@@ -62,7 +61,6 @@ class DigestSchedule:
         return self.previous_date(self.day_of(now))
 
     def next_due_time(self, after: datetime) -> datetime:
-        """Return when the next digest after this time is due."""
         return self.due_time(self.day_of(after))
 
     def due_time(self, day: date) -> datetime:
