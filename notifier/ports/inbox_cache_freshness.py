@@ -86,7 +86,7 @@ PLACEHOLDER_TTL = timedelta(seconds=15)
 """Lifetime of a placeholder: longer than a write takes. Bulk writes renew their placeholders."""
 
 VERSION_TTL = timedelta(hours=2)
-"""How long an unused version is kept. A reader that finds none reads the store again."""
+"""Lifetime of a version. A reader that finds none reads the store again."""
 
 
 ALL_MEMBERS = Scope("all")
@@ -127,11 +127,7 @@ class RememberedPage:
     more_unread: bool
     """There are more unread items than the badge counts."""
     current_at: datetime
-    """Time up to which the page is current, by the clock of the process that evaluated it.
-
-    The page contains everything that was announced before that time, and everything that was durable half a second
-    earlier.
-    """
+    """Everything that was announced before this time is on the page, by the clock of the process that evaluated it."""
     valid_until: datetime
     """Time after which the page may change even without a write, for example because a burst expires."""
     rendered: bytes = b""

@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 MIN_LEASED_NUMBERS = 1_024
-"""Fewest member numbers that a process leases at once. Leased numbers that are unused at its exit stay unused."""
+"""Smallest lease of member numbers in Cassandra. Numbers that are unused when the process exits stay unused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

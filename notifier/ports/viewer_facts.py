@@ -66,12 +66,12 @@ class People(Protocol):
 
 
 class UserBlocks(Protocol):
-    """User blocks, in one row for each side. Durable and idempotent. Blocking. Raises StoreUnavailable or DiskFull."""
+    """User blocks, stored for both sides. Durable and idempotent. Blocking. Raises StoreUnavailable or DiskFull."""
 
     def write(self, blocks: Collection[UserBlock]) -> None:
         """Store each user block on both sides, unless the stored one of its pair wins (`UserBlock.sequence`).
 
-        Calls may come in any order. After an interruption only one side may have been written.
+        Calls may come in any order. After an interruption some rows may be missing.
         """
         ...
 
