@@ -11,8 +11,6 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLimit:
-    """The size of a bucket and how fast it refills."""
-
     capacity: int
     refill: timedelta
     """Time in which one token is earned."""
@@ -103,7 +101,6 @@ class RequestAllowance:
 
     @property
     def retry_after(self) -> timedelta:
-        """Return the time until the next request is granted."""
         return self.bucket.time_until(self.limit.bucket)
 
     @property

@@ -27,7 +27,6 @@ class ChangesSince:
     has_viewer_lapse: bool
     """Viewer facts changed without a notification, because their writer could not reach Redis."""
     position: FeedPosition
-    """Position for the next call."""
 
 
 class BurstChanges(Protocol):

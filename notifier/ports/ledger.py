@@ -118,9 +118,7 @@ class Archive(Protocol):
 
     def burst_progress(self) -> Iterator[BurstProgress]: ...
 
-    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
-        """Yield the burst's audience snapshots by shard."""
-        ...
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]: ...
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         """Yield the rows of one burst, or of all bursts."""

@@ -31,9 +31,7 @@ class Directory(Protocol):
         """Return the entries of the users that have one, deleted users included."""
         ...
 
-    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
-        """Return the user of each member."""
-        ...
+    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]: ...
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         """Return the permanent member number of each user, and assign one to users without. The empty ID has no number.
@@ -68,9 +66,7 @@ class Directory(Protocol):
         """
         ...
 
-    def range_of(self, user: UserId) -> IdRange | None:
-        """Return the range that contains the user's ID, or None."""
-        ...
+    def range_of(self, user: UserId) -> IdRange | None: ...
 
 
 # Account flags as the account service reports them. The bitmaps of VIPs can be rebuilt from these rows.

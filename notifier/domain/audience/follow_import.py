@@ -84,7 +84,6 @@ class ResolvedIds:
         self._is_unresolved = np.ones(len(self.ids), dtype=np.bool_)
 
     def resolve_range(self, id_range: IdRange) -> None:
-        """Resolve the ids that are in the range."""
         in_range = self._is_unresolved & (self.ids >= id_range.first) & (self.ids <= id_range.last)
         self.members[in_range] = (self.ids[in_range] - id_range.first + id_range.first_member).astype(np.uint64)
         self._is_unresolved &= ~in_range

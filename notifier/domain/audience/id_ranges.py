@@ -36,7 +36,6 @@ class IdRange:
     first: int
     count: int
     first_member: Member
-    """Member of the first id."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for an empty range, or ids that a lookup would never find in it."""

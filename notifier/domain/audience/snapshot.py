@@ -69,8 +69,6 @@ class AudienceSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSnapshot:
-    """One tier of an audience snapshot."""
-
     shard: int
     opened_at: datetime
     members: Bits

@@ -33,7 +33,6 @@ class Burst:
     more_mentioners: bool
     """The burst has, or may have had, mentioners who are not in `mentioners`."""
     count: int
-    """Number of mentions."""
     first_of_day: bool
     restricted_to: UserId | None
     """Protected author of all mentions of the burst. Only this author's followers see the burst."""

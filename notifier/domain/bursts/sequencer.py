@@ -95,8 +95,6 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedMention:
-    """A mention with its log partition and offset."""
-
     partition: str
     offset: int
     mention: Mention

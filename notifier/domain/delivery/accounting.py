@@ -91,7 +91,6 @@ class TierProgress:
     """Number of recipients in slices that are done."""
     slice_count: int
     ended_count: int
-    """Number of finished slices."""
     seconds: float | None
     """Time from the acceptance of the first mention to the end of the last slice; None while work is left."""
 

@@ -40,8 +40,6 @@ QueueKey = tuple[Pool, Tier]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolBacklog:
-    """Backlog of one pool."""
-
     slices: int
     """Number of runnable slices."""
     oldest_opened_at: datetime | None
@@ -62,11 +60,9 @@ class Backlog:
     runnable_counts: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Number of runnable slices, by burst and pool."""
     runnable_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `runnable_counts`, by pool."""
     deferred_counts: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Number of deferred slices, by burst and pool. Bursts without deferred slices are missing."""
     deferred_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `deferred_counts`, by pool."""
     in_flight: dict[BurstKey, None] = field(default_factory=dict)
     """Bursts in flight. An ordered set, so that a round decides the same in every process."""
     finished: dict[BurstKey, None] = field(default_factory=dict)
@@ -74,7 +70,6 @@ class Backlog:
     wake_queue: list[QueuePosition] = field(default_factory=list)
     """Bursts with deferred slices, ordered by their earliest wake-up time. They may also be in flight or in queues."""
     wake_times: dict[BurstKey, datetime] = field(default_factory=dict)
-    """Earliest wake-up time by burst."""
     evictable: dict[BurstKey, None] = field(default_factory=dict)
     """Bursts without runnable slices whose wake-up time was more than MIN_DEFERRAL away."""
     queues: dict[QueueKey, list[QueuePosition]] = field(default_factory=lambda: defaultdict(list))
@@ -83,7 +78,6 @@ class Backlog:
     to_park: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Waiting bursts with a slice that is not yet marked as parked by the throttle that holds the pool."""
     throttled_by: dict[Pool, str] = field(default_factory=dict)
-    """Throttle of each throttled pool."""
 
     def put(self, all_progress: Iterable[BurstProgress], now: datetime) -> None:
         """Insert or replace bursts."""

@@ -22,7 +22,6 @@ class Fact(StrEnum):
     DEFERRED = "deferred"
     """Deferred for the n-th time: it can't run before a known time."""
     PARKED = "parked"
-    """Held by a throttle."""
     PULLED = "pulled"
     """Expired: rows are left to the pull path, and alerts are not sent."""
     DEAD = "dead"
@@ -209,7 +208,6 @@ def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[
 
 
 def _push_slices_of(rows: Slice) -> Iterator[Slice]:
-    """Yield the push slices that follow these rows."""
     for tier in (rows.tier, Tier.DORMANT) if rows.tier is Tier.P2 else (rows.tier,):
         yield from (replace(rows, step=step, tier=tier) for step in PUSH_STEPS)
 

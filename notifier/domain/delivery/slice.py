@@ -46,8 +46,6 @@ class Pool(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTiming:
-    """Time limits for slices of a pool."""
-
     lease: timedelta
     """Length of a worker's lease, which is renewed when a third of it has passed."""
     requeue_after: timedelta

@@ -124,8 +124,6 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCircuit:
-    """Report of an open circuit."""
-
     until: datetime
     reason: str
 

@@ -64,8 +64,6 @@ class AlertCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentAlert:
-    """An alert in a member's history."""
-
     at: datetime
     cause: AlertCause
 

@@ -32,8 +32,6 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLimit:
-    """Limits of one provider."""
-
     per_minute: int
     """Maximum number of alerts to the provider in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
@@ -75,7 +73,6 @@ class ProviderRate:
     share: float = 1.0
     """Share of the limit that refusals and slow answers leave."""
     cut_at: datetime | None = None
-    """Time of the latest cut."""
 
 
 def draw(

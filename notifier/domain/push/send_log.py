@@ -28,8 +28,6 @@ RETRY_BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=1
 
 @dataclass(frozen=True, slots=True, order=True)
 class SendLogKey:
-    """Key of a send log."""
-
     burst: BurstKey
     tier: Tier
     shard: int
@@ -92,8 +90,6 @@ class FailedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch:
-    """A batch of alerts."""
-
     number: int
     at: datetime
     """When the batch was written. Nothing of it was sent earlier."""
@@ -134,7 +130,6 @@ class SendProgress:
     alerted: Bits = field(default_factory=no_members)
     """Members in a batch that sends them something."""
     open_batches: tuple[SendBatch, ...] = ()
-    """Batches that are not closed yet."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
     next_batch_number: int = 0

@@ -73,7 +73,6 @@ def rebuild_requests(
     has_imported_follows: bool = False,
     has_imported_preferences: bool = False,
 ) -> list[Rebuild]:
-    """Split any number of shards into rebuild requests."""
     return [
         Rebuild(
             followed=followed,
@@ -86,7 +85,6 @@ def rebuild_requests(
 
 
 def shard_batches(shards: Iterable[int]) -> list[tuple[int, ...]]:
-    """Split the shards into batches of at most SHARDS_PER_RECORD."""
     ordered = sorted(shards)
     return [tuple(ordered[n : n + SHARDS_PER_RECORD]) for n in range(0, len(ordered), SHARDS_PER_RECORD)]
 

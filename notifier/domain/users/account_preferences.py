@@ -54,7 +54,6 @@ class AccountPreferences:
     """A member's current account preferences, after all changes."""
 
     at: datetime = ALWAYS
-    """Time of the latest change."""
     volume: Volume = Volume.ALL
     visible_from: datetime = ALWAYS
     """When the account-wide volume `off` ended. Bursts opened earlier are hidden, except mentions of the member."""
@@ -114,7 +113,6 @@ class AccountPreferences:
 
 
 DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
-"""Account preferences of a member who has changed none."""
 
 ACCOUNT_PREFERENCE_SETS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),

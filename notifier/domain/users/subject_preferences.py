@@ -101,7 +101,6 @@ class SubjectPreference:
     subject: Subject
     member: Member
     at: datetime
-    """Time of the latest change."""
     volume: Volume = Volume.DEFAULT
     visible_from: datetime = ALWAYS
     """Bursts opened earlier are hidden. While this is in the future, the subject is muted."""
