@@ -23,7 +23,9 @@ class Epochs(Protocol):
 
 
 class Leases(Protocol):
-    """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or DiskFull."""
+    """Leases by name. Expiry is judged by the clock of the caller. Durable. Blocking. Raises StoreUnavailable or
+    DiskFull.
+    """
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         """Take or renew the lease for another term; return whether `owner` is the owner now."""

@@ -34,7 +34,7 @@ class BurstChanges(Protocol):
 
     `record_viewer_lapse` also raises DiskFull.
 
-    `Bursts.write` adds each burst to the feed after the burst is readable and before it returns. A write that raised
+    `Bursts.write` adds each burst to the feed once the burst is readable, before the call returns. A write that raised
     may or may not be in the feed.
     """
 
