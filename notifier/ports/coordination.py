@@ -23,8 +23,9 @@ class Epochs(Protocol):
 
 
 class Leases(Protocol):
-    """Leases by name. Expiry is judged by the clock of the caller. Durable. Blocking. Raises StoreUnavailable or
-    DiskFull.
+    """Leases by name. Durable. Blocking. Raises StoreUnavailable or DiskFull.
+
+    The clock of the caller decides whether a lease has expired.
     """
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:

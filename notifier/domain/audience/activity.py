@@ -14,7 +14,7 @@ ACTIVE_DAYS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 
 ACTIVE_SET_KINDS = tuple(ACTIVE_DAYS)
 
 P2_DAYS_CHOICES = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
-"""Choices for the setting `p2_days`: P2 contains members who were active within so many days."""
+"""Choices for the setting `p2_days`."""
 
 FOREVER = (1 << 31) - 1
 """Expiry hour of entries that never expire. Every store can keep it."""
@@ -47,7 +47,7 @@ class Sighting:
     at: datetime
 
     def is_recent(self, now: datetime) -> bool:
-        """Return whether the sighting still counts: it is less than a day old.
+        """Return whether the sighting still counts.
 
         A sighting that counts is recorded in the current hour, because past hours are closed.
         """
@@ -96,7 +96,6 @@ def earliest_expiry_hour(kind: SetKind, hour: int, p2_days: int) -> int:
 
 
 def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
-    """Return the freshness of the sets. `last_roll_up` is None if the time of the last roll-up is not known."""
     if not interval:
         return ActiveSetFreshness.OFF
     return (

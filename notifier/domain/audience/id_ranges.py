@@ -185,10 +185,7 @@ def require_unique_numbers(
     current_members: Mapping[UserId, Member],
     current_users: Mapping[Member, UserId],
 ) -> None:
-    """Raises NumberTaken if a user would get a second number, or two users would get the same number.
-
-    `current_members` and `current_users` are the current entries, by user and by member.
-    """
+    """Raises NumberTaken if a user would get a second number, or two users would get the same number."""
     for user, member in new_members.items():
         if current_members.get(user, member) != member:
             raise NumberTaken(f"{user} is {current_members[user]}, not {member}.")

@@ -96,7 +96,6 @@ class AccountPreferences:
         return self.push is not False
 
     def quiet_until(self, now: datetime) -> datetime | None:
-        """Return when the user's current quiet hours end; None outside quiet hours."""
         return quiet_until(self.zone, self.quiet, now)
 
     def alert_time_after_quiet(self, burst: Burst, now: datetime) -> datetime | None:
@@ -175,7 +174,6 @@ def visible_from(
 def _visible_from_by_preferences(
     preferences: AccountPreferences, subject_preference: SubjectPreference | None
 ) -> datetime:
-    """Return `visible_from` according to account preferences and the preference for the subject, if there is one."""
     if subject_preference is None or subject_preference.volume is Volume.DEFAULT:
         since = max(preferences.visible_from, preferences.default_from)
         return since if subject_preference is None else max(since, subject_preference.visible_from)

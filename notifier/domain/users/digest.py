@@ -57,7 +57,6 @@ class DigestSchedule:
         return day
 
     def latest_due_date(self, now: datetime) -> date:
-        """Return the date of the latest digest that is due."""
         return self.previous_date(self.day_of(now))
 
     def next_due_time(self, after: datetime) -> datetime:

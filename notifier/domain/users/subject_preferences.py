@@ -53,7 +53,6 @@ class Volume(StrEnum):
 
 
 def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
-    """Return whether these preferences suppress the alert for the burst."""
     return visible_from > burst.opened_at or not volume.admits(burst)
 
 
