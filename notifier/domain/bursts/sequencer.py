@@ -16,7 +16,7 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""Time after its opening at which an unpublished burst is restamped, unless it has a plan.
+"""Age at which an unpublished burst is restamped, unless it has a plan.
 
 Users may have opened a page without the burst meanwhile. With the old opening time, marking that page as seen would
 also mark the burst as seen.
