@@ -12,9 +12,9 @@ Rows that were written without a token have a time as their write timestamp. So 
 
 
 def fencing_token(epoch: int) -> FencingToken:
-    """Return the fencing token of a writer's epoch. Later writers have higher epochs.
+    """Return the fencing token of a writer's epoch.
 
-    A deposed writer that stalled and resumes has a lower epoch, so its late write loses. This loses no change: the new
-    writer reads the same input again.
+    A deposed writer has a lower epoch than the new writer, so its late write loses. No change is lost: the new writer
+    reads the same input again.
     """
     return FencingToken(FIRST_TOKEN + epoch)

@@ -10,7 +10,7 @@ from notifier.domain.errors import BadSubject
 
 
 class Platform(StrEnum):
-    """Push provider of a device: Apple, Google, or the browser's push service. Each has its own worker pool."""
+    """Push provider of a device: Apple, Google, or the browser's push service."""
 
     APNS = "apns"
     FCM = "fcm"
@@ -53,7 +53,7 @@ _KINDS = {str(kind): kind for kind in Kind}
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Subject of notifications, written `mention:nova`: mentions of an account, or the account's own."""
+    """Subject of notifications, written `mention:nova`."""
 
     kind: Kind
     owner: UserId
@@ -108,10 +108,9 @@ class Policy:
     collapse: timedelta
     """Shortest collapse window: how long further public mentions join an open burst."""
     budget_capacity: int
-    """Size of the fan-out budget: the number of fan-outs that may follow each other immediately.
+    """Number of fan-outs that may follow each other immediately; 0 if fan-outs need no budget.
 
-    At 0 there is no budget, and only the collapse window limits fan-outs. Public and restricted fan-outs have separate
-    budgets of this size.
+    Public and restricted fan-outs have separate budgets of this size.
     """
     budget_refill: timedelta
     """Time in which the budget earns one more fan-out."""
@@ -120,7 +119,7 @@ class Policy:
     collapsing off."""
 
     def refilled_every(self, refill_override: timedelta | None) -> Self:
-        """Return the policy with this refill time instead of its own; the same policy for None."""
+        """Return the policy with this refill time; the same policy for None."""
         return self if refill_override is None else replace(self, budget_refill=refill_override)
 
     def needs_budget(self, followers: int) -> bool:
@@ -130,8 +129,7 @@ class Policy:
     def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:
         """Return the shortest collapse window of a subject of this size.
 
-        `collapse_override` replaces the policy's window. An override of zero switches collapsing off, and is ignored
-        above `max_small_followers` followers.
+        An override of zero, which switches collapsing off, is ignored above `max_small_followers` followers.
         """
         if collapse_override is None or (collapse_override == timedelta(0) and followers > self.max_small_followers):
             return self.collapse

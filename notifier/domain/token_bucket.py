@@ -1,7 +1,6 @@
-"""Token buckets: the arithmetic behind every rate limit.
+"""Token buckets: the arithmetic of rate limits.
 
-A bucket holds up to `capacity` tokens and earns one each `refill`. It is a value: each change returns the next bucket.
-Its owner stores it: a subject's head, an API process, or Redis (`lua/token_bucket.lua` follows the same rule).
+A bucket holds up to `capacity` tokens and earns one each `refill`. `lua/token_bucket.lua` follows the same rule.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +11,6 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLimit:
-    """The size of a bucket and how fast it refills."""
-
     capacity: int
     refill: timedelta
     """Time in which one token is earned."""
@@ -35,16 +32,16 @@ class TokenBucket:
     def refilled(self, limit: BucketLimit, now: datetime) -> Self:
         """Add the tokens earned until now.
 
-        Callers may have different clocks. A `now` that is earlier than the last refill changes nothing.
+        A `now` before the last refill, from another clock, changes nothing.
         """
         return self.topped_up(self.elapsed(now) / limit.refill, limit.capacity, now)
 
     def topped_up(self, earned: float, capacity: float, now: datetime) -> Self:
-        """Add the earned tokens, up to the capacity. For callers that compute them, because their rate varies."""
+        """Add tokens that the caller has computed, up to the capacity."""
         return replace(self, tokens=min(float(capacity), self.tokens + earned), at=max(self.at, now))
 
     def elapsed(self, now: datetime) -> timedelta:
-        """Return the time since the last refill, or zero if the clock is behind it."""
+        """Return the time since the last refill; zero if the clock is behind."""
         return max(timedelta(0), now - self.at)
 
     def with_time_at_most(self, now: datetime) -> Self:
@@ -104,7 +101,6 @@ class RequestAllowance:
 
     @property
     def retry_after(self) -> timedelta:
-        """Return the time until the next request is granted."""
         return self.bucket.time_until(self.limit.bucket)
 
     @property

@@ -24,7 +24,7 @@ class Activity(Protocol):
     """Activity as the read path reports it. Asynchronous. Raises CacheUnavailable."""
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        """Record in one round trip that the members were active in the hour. Idempotent. Concurrent calls all count."""
+        """Record that the members were active in the hour. Idempotent. Concurrent calls all count."""
         ...
 
 
@@ -36,7 +36,7 @@ class ActiveHours(Protocol):
         ...
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return the members active in that hour, by shard, in one round trip. Empty shards are missing."""
+        """Return the members active in that hour, by shard. Empty shards are missing."""
         ...
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
@@ -44,7 +44,7 @@ class ActiveHours(Protocol):
         ...
 
     def last_roll_up(self) -> datetime | None:
-        """Return the time of the last roll-up; None if it has expired or the cache was emptied."""
+        """Return the time of the last roll-up; None if it is not known."""
         ...
 
 
@@ -110,8 +110,7 @@ class Follows(Protocol):
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
         """Store each row if its subject and block have none yet; return the existing rows, which are kept.
 
-        If two callers write a row of the same subject and block concurrently, one row is stored. The other caller gets
-        it.
+        Of two concurrent callers for one subject and block, one stores its row, and the other gets that row.
         """
         ...
 

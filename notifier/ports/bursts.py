@@ -35,9 +35,9 @@ class Bursts(Protocol):
     ) -> None:
         """Write bursts and mentions. They are durable on return.
 
-        For each burst the higher version wins; a mention is written once. The bursts are readable before
-        `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a write
-        with a higher version of their burst has changed them.
+        For each burst the higher version wins. The bursts are readable before `known_events` returns the events of the
+        mentions. `changed` replaces mentions written earlier, unless a write with a higher version of their burst has
+        changed them.
         """
         ...
 
@@ -77,9 +77,9 @@ class Heads(Protocol):
     def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
-        Heads are replaced independently of each other. They are durable on return. A writer that lost the answer may
+        Heads are replaced independently of each other, and are durable on return. A writer that lost the answer may
         repeat the call: it gets True if the stored head has its nonce. After an error the result is unknown; load the
-        heads again to find out.
+        heads again.
         """
         ...
 

@@ -23,7 +23,10 @@ class Epochs(Protocol):
 
 
 class Leases(Protocol):
-    """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or DiskFull."""
+    """Leases by name. Durable. Blocking. Raises StoreUnavailable or DiskFull.
+
+    The clock of the caller decides whether a lease has expired.
+    """
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         """Take or renew the lease for another term; return whether `owner` is the owner now."""
@@ -53,7 +56,7 @@ class Throttles(Protocol):
     """Throttles, with an audit log. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def put(self, throttle: Throttle) -> None:
-        """Store the throttle, and write it with its operator to the audit log in the same step."""
+        """Store the throttle. The audit log gets it first, or in the same step."""
         ...
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:

@@ -106,7 +106,7 @@ class EventLog(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    """Name of the slice, or partition and offset of the record. If it fails again, its letter has the same ID."""
+    """Name of the slice, or partition and offset of the record. A repeated failure has the same ID."""
     stage: str
     """Name of the consumer loop, or of the slice's pool."""
     cause: str
@@ -147,12 +147,12 @@ class DeadLetterTallies(Protocol):
         """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
         The call has succeeded if the caller gets its own tally back. If the answer is lost, the caller may repeat the
-        call, with the same result.
+        call.
         """
         ...
 
     def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
-        """End the stop of a lane, reset its tally, and write both to the audit log in the same step.
+        """End the stop of a lane, and reset its tally. The audit log gets the resume first, or in the same step.
 
         Return the stop that was ended, or None if the lane is not stopped; then nothing changes.
         """

@@ -17,10 +17,10 @@ class InboxStore(Protocol):
     """Inbox rows as slices write them. Durable, but on SQLite a power cut may undo the latest rows. Blocking."""
 
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
-        """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
+        """Write the rows. Idempotent: the same rows again change nothing.
 
-        The write uses short transactions, so that an urgent tier never waits long behind bulk. `on_progress` is called
-        between transactions and may raise. Raises StoreUnavailable or DiskFull. After any error some rows may have been
+        The rows are written in small steps, so that an urgent tier does not wait long behind bulk. `on_progress` is
+        called between steps and may raise. Raises StoreUnavailable or DiskFull. After any error some rows may have been
         written.
         """
         ...
@@ -106,8 +106,5 @@ class AudienceSnapshots(Protocol):
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        """Store each snapshot if its shard has none yet; return the stored snapshot of each shard, in the same order.
-
-        If another worker has stored one before, that one is returned.
-        """
+        """Store each snapshot if its shard has none yet; return each shard's stored snapshot, in the same order."""
         ...

@@ -23,11 +23,10 @@ class FeedPosition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesSince:
     bursts: Sequence[Burst]
-    """Each changed burst once, with all changes since the position; ordered by last change."""
+    """Each changed burst once, with all changes since the position."""
     has_viewer_lapse: bool
-    """Whether viewer facts changed without a notification, because their writer could not reach Redis."""
+    """Viewer facts changed without a notification, because their writer could not reach Redis."""
     position: FeedPosition
-    """Position for the next call."""
 
 
 class BurstChanges(Protocol):
@@ -35,7 +34,7 @@ class BurstChanges(Protocol):
 
     `record_viewer_lapse` also raises DiskFull.
 
-    `Bursts.write` adds each burst to the feed after the burst is readable and before it returns. A write that raised
+    `Bursts.write` adds each burst to the feed once the burst is readable, before the call returns. A write that raised
     may or may not be in the feed.
     """
 
@@ -50,8 +49,8 @@ class BurstChanges(Protocol):
         """Return the changes since the position.
 
         Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
-        more than MAX_CLOCK_SKEW. Return None if the position is too old, or more than MAX_CHANGED_BURSTS bursts
-        changed: the caller then clears its cache and begins again. After an error the same position may be used again.
+        more than MAX_CLOCK_SKEW. Return None if the answer could lack changes: the caller then clears its cache and
+        begins again. After an error the position may be used again.
         """
         ...
 
@@ -67,9 +66,9 @@ class ViewerLapses(Protocol):
     """The blocking counterpart of `BurstChanges.record_viewer_lapse`, for the write path."""
 
     def record(self) -> None:
-        """Record a lapse; every reader of the feed gets it with its next call of `after`.
+        """Record a lapse; every reader of the feed gets it.
 
-        Durable on return; idempotent. Raises StoreUnavailable or DiskFull; then it may or may not be recorded.
+        Durable on return; idempotent. Raises StoreUnavailable or DiskFull; then the lapse may or may not be recorded.
         """
         ...
 
@@ -86,15 +85,14 @@ PLACEHOLDER_TTL = timedelta(seconds=15)
 """Lifetime of a placeholder: longer than a write takes. Bulk writes renew their placeholders."""
 
 VERSION_TTL = timedelta(hours=2)
-"""How long an unused version is kept. A reader that finds none reads the store again."""
+"""Lifetime of a version. A reader that finds none reads the store again."""
 
 
 ALL_MEMBERS = Scope("all")
-"""Scope that changes with every bulk write: imports and writes of block rows, which hold many members."""
+"""Scope of the facts of all members. Imports, and changes of many members, invalidate it."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Maximum number of members in one change. Larger changes are rare and count as changes of ALL_MEMBERS, which is
-cheaper."""
+"""Maximum number of members in one change. Larger ones are rare, and invalidate ALL_MEMBERS, which is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:
@@ -128,11 +126,7 @@ class RememberedPage:
     more_unread: bool
     """There are more unread items than the badge counts."""
     current_at: datetime
-    """Time up to which the page is current, by the clock of the process that evaluated it.
-
-    The page contains everything that was announced before that time, and everything that was durable half a second
-    earlier.
-    """
+    """Everything that was announced before this time is on the page, by the clock of the process that evaluated it."""
     valid_until: datetime
     """Time after which the page may change even without a write, for example because a burst expires."""
     rendered: bytes = b""
@@ -161,20 +155,20 @@ class RememberedViewer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLookup:
-    """Consistent answer to a lookup: the state at one moment between the lookup and its answer."""
+    """Answer to a lookup. Each part was read between the request and the answer."""
 
     versions: Mapping[Scope, str] = field(default_factory=dict)
-    """Versions of the scopes that no writer is changing. A missing scope has no version to compare."""
+    """Versions by scope. A scope that is missing has no version, or is changing."""
     changing: Collection[Scope] = ()
-    """Scopes that a writer is changing now: facts read from them must not be cached."""
+    """Scopes with a placeholder: facts read from them must not be cached."""
     published: Sequence[Burst] | None = None
     """Bursts published since the requested position, oldest first; None if some may be missing."""
     position: BurstStreamPosition | None = None
-    """Position for the next lookup; None if the stream could not be read."""
+    """Position for the next lookup; None if the next lookup must start at the end of the stream."""
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     connection: int = 0
-    """Changes with every new connection to Redis, because the server may have lost versions since the last one."""
+    """Changes with every new connection to Redis, because a server may have lost versions since the last one."""
 
 
 LOOKUP_TIMEOUT = timedelta(milliseconds=150)
@@ -184,9 +178,8 @@ LOOKUP_TIMEOUT = timedelta(milliseconds=150)
 class ViewerVersionWriter(Protocol):
     """Viewer versions for writers of viewer facts. Blocking. Raises CacheUnavailable.
 
-    A writer calls `begin`, changes the store, then calls `finish`. In between a placeholder stands for the version of
-    each scope, and readers cache nothing of the scope. After a crash in between the placeholders expire. Versions may
-    be lost at any time: readers then read the store.
+    A writer calls `begin`, changes the store, then calls `finish`. In between readers cache nothing of the scopes.
+    After a crash in between the placeholders expire. Versions may be lost at any time: readers then read the store.
     """
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
@@ -203,14 +196,14 @@ class ViewerVersionReader(Protocol):
 
     Raises CacheUnavailable.
 
-    A version says nothing about the facts themselves. Two lookups that return the same version prove that no change
-    began between them. So facts that were read after the first lookup are still current at the second.
+    Two lookups that return the same version prove that no change began between them. So facts that were read after
+    the first lookup are still current at the second.
     """
 
     async def look_up(
         self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
-        """Return versions, published bursts and remembered viewers in one round trip.
+        """Return versions, published bursts and remembered viewers.
 
         Without a position the lookup returns no bursts, and the position for the next one is the end of the stream.
         """

@@ -84,7 +84,7 @@ class Claims(Protocol):
     """
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """Claim the slice until `until`; return None while an earlier claim lasts.
+        """Claim the slice until `until`; return None while another claim is in force.
 
         The claim begins at the checkpoint of the last claim.
         """
@@ -118,9 +118,7 @@ class Archive(Protocol):
 
     def burst_progress(self) -> Iterator[BurstProgress]: ...
 
-    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
-        """Yield the burst's audience snapshots by shard."""
-        ...
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]: ...
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         """Yield the rows of one burst, or of all bursts."""

@@ -43,15 +43,14 @@ class LiveBus(Protocol):
 
 class LiveReader(Protocol):
     def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
-        """Yield every message published from now on, in order, without end.
+        """Yield every message published from now on, those of one publisher in order.
 
         None is the caught-up signal: everything that was published before the bus sent it has been yielded. The first
-        signal comes when the subscription starts, and a further one every second (CAUGHT_UP_INTERVAL). Raises
-        CacheUnavailable as soon as a message may have been lost; a new subscription may have missed messages before it
-        began.
+        signal comes when the subscription starts, and a further one about every second (CAUGHT_UP_INTERVAL). Raises
+        CacheUnavailable if a message may have been lost.
         """
         ...
 
     async def publish_marks(self, change: MarksChanged) -> None:
-        """Publish the message to all listeners, including this process. Raises CacheUnavailable."""
+        """Publish the message to all listeners, those of this process included. Raises CacheUnavailable."""
         ...

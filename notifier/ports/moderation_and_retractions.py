@@ -93,7 +93,7 @@ class HeldMentions(Protocol):
     """
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
-        """Store each held mention unless its event has one, decided or not: the first one wins."""
+        """Store each held mention unless its event has one, decided or not."""
         ...
 
     def waiting(self) -> Iterator[HeldMention]:
@@ -115,9 +115,9 @@ class HeldMentions(Protocol):
         ...
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
-        """Decide a waiting mention once, and write the decision and the operator to the audit log in the same step.
+        """Decide a waiting mention once; return False if the mention is not waiting.
 
-        Return False if the mention is not waiting.
+        The audit log gets the decision and the operator first, or in the same step.
         """
         ...
 
@@ -129,11 +129,11 @@ class AuthorVerdicts(Protocol):
     """Operators' verdicts by author. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def put(self, author_verdict: AuthorVerdict) -> None:
-        """Store the verdict unless the author's current one is newer. Write it to the audit log in the same step."""
+        """Store the verdict unless the current one is newer. The audit log gets it first, or in the same step."""
         ...
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, AuthorVerdict]:
-        """Return the current verdicts in one lookup; users without one are missing."""
+        """Return the current verdicts; users without one are missing."""
         ...
 
     def read_all(self) -> Sequence[AuthorVerdict]:

@@ -20,15 +20,15 @@ compares every second.
 class PullIndex(Protocol):
     """Newest bursts of each subject, in a cache that may be emptied at any time. Blocking.
 
-    Raises CacheUnavailable. Callers continue after it: readers read what the index lacks from the store. Publishers
-    announce each burst. The reconciler announces bursts that the index may have missed, and then calls
-    `record_comparison`. Without a recent comparison the index does not prove that it has all bursts.
+    Raises CacheUnavailable. Publishers announce each burst. The reconciler announces bursts that the index may have
+    missed, and then calls `record_comparison`. Without a recent comparison the index does not prove that it has all
+    bursts.
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
         """Add or update entries. A list that may lack older entries is replaced by one with only the new entry.
 
-        If this call fails, later reads find that the index proves nothing until the next comparison.
+        If this call fails, the index soon proves nothing until the next comparison: within MAX_COMPARISON_AGE.
         """
         ...
 
@@ -42,9 +42,9 @@ class PullIndex(Protocol):
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         """Add all bursts that opened since `since` and were readable at `as_of`, and declare the index complete.
 
-        Pages come newest first, with one in memory at a time. Announcements continue between pages, and bursts
-        announced meanwhile stay. The index is not complete before the rebuild ends. Raises CacheUnavailable, also if
-        anything was lost since the last call of `generation`: the rebuild must then start over.
+        Pages come newest first, with one in memory at a time. Bursts that are announced meanwhile stay. Raises
+        CacheUnavailable, also if anything was lost since the last call of `generation`: the rebuild must then start
+        over.
         """
         ...
 
@@ -81,7 +81,7 @@ class SubjectList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectLists:
-    """One consistent read of several subjects, without those for which the index proves nothing."""
+    """Lists of several subjects, without those for which the index proves nothing."""
 
     lists: Mapping[Subject, SubjectList]
     as_of: datetime
@@ -96,5 +96,5 @@ class PullReader(Protocol):
         ...
 
     async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
-        """Return the subjects' newest bursts in one consistent read. An index emptied meanwhile proves nothing."""
+        """Return the subjects' newest bursts, as far as the index proves them."""
         ...

@@ -34,10 +34,8 @@ class PushSuppressions(Protocol):
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         """Return the followers and former followers of the subject who must not be alerted now, by shard.
 
-        Members with deleted accounts are included. A member in quiet hours who is also suppressed for another reason
-        is only in `suppressed`. The result says nothing about members who never followed: no snapshot contains them.
-
-        Its cost grows with the members that have a relevant fact, such as a mark or a mute, not with all members.
+        Members with deleted accounts are included. The result says nothing about members who never followed: no
+        snapshot contains them. The cost grows with the members that have a relevant fact, such as a mark or a mute.
 
         Raises StoreUnavailable: without an answer no alert may be sent.
         """
@@ -45,7 +43,7 @@ class PushSuppressions(Protocol):
 
 
 class SendLog(Protocol):
-    """Record of what was sent, batch by batch; durable as long as a burst may be delivered. Blocking.
+    """Batches of alerts; durable as long as a burst may be delivered. Blocking.
 
     Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and DiskFull for writes.
     """
@@ -59,8 +57,8 @@ class SendLog(Protocol):
     def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
         """Write each batch before it is sent (write-ahead), unless its send log has one with this number.
 
-        Return for each batch whether it was written. If one was not, another worker wrote it: the caller has lost the
-        claim.
+        Return for each batch whether it was written. If one was not, the caller does not know the whole send log, and
+        must stop.
         """
         ...
 
@@ -75,15 +73,15 @@ class SendLog(Protocol):
 class ProviderRates(Protocol):
     """One rate per provider, shared by all workers, according to `domain/push/rate_limit`. Blocking.
 
-    Concurrent calls all count. Not durable: lost state starts over at the lowest rate. Raises CacheUnavailable; then
-    tokens may or may not have been taken.
+    Concurrent calls all count. Not durable: a lost rate starts a new ramp. Raises CacheUnavailable; then tokens may or
+    may not have been taken.
     """
 
     def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`.
 
         P0 alerts may use a reserve. `slowdown_factor` is from 1 (full rate) to 0. Granted alerts are consumed,
-        sent or not. A caller that gets fewer defers the rest.
+        sent or not.
         """
         ...
 
@@ -101,10 +99,9 @@ class FrequencyCapStore(Protocol):
     def spend(self, burst: BurstKey, tweet: str, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         """Return the ruling for each member, up to a few thousand of one shard, and count new alerts in the same step.
 
-        The ruling is AGAIN if the burst was counted before, by an earlier call or for a device of another platform. It
-        is SAME_TWEET if another counted burst has the same `tweet`. The call takes a few round trips. Idempotent.
-        Concurrent calls for different bursts of one member both count. Not durable: a lost alert counts as never sent.
-        Raises CacheUnavailable; then some members may have been counted.
+        Idempotent: members who were counted get AGAIN. Concurrent calls for different bursts of one member both
+        count. Not durable: a lost alert counts as never sent. The call takes a few round trips. Raises
+        CacheUnavailable; then some members may have been counted.
         """
         ...
 
@@ -117,14 +114,14 @@ class InboxLatencyReport(Protocol):
         ...
 
     def worst(self) -> timedelta | None:
-        """Return the highest latency of all processes; None if no report is current and readable."""
+        """Return the highest latency of all processes; None without a valid report."""
         ...
 
 
 class CircuitReport(Protocol):
     """Open circuits of providers and push services, reported by push workers to operators. Blocking.
 
-    It is only displayed; no decision depends on it. Raises CacheUnavailable.
+    The report is only displayed. Raises CacheUnavailable.
     """
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
@@ -163,7 +160,7 @@ class Post:
     """Lowercase names, without pseudo-headers."""
     body: bytes
     needs_own_connection: bool = False
-    """Use a separate connection: a provider that rejects this request may throttle the connection it arrived on."""
+    """Use a separate connection: a provider that rejects this request may throttle the request's connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +181,7 @@ class NoReply:
 
 
 class Transport(Protocol):
-    """HTTP/2 client. Blocking, for one thread at a time. It never sleeps longer than a response may take.
+    """HTTP/2 client. Blocking, for one thread at a time.
 
     It never resends a request that may have arrived.
     """

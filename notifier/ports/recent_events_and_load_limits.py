@@ -14,7 +14,7 @@ class RecentEvents(Protocol):
     """IDs of the events of the last day, with a hash of each event's content. Blocking. Raises CacheUnavailable."""
 
     def content_hashes(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Return the stored hashes. Events with an unreadable hash count as unknown."""
+        """Return the stored hashes. Damaged ones are missing."""
         ...
 
     def remember(self, hashes: Mapping[EventId, str]) -> None:
@@ -29,8 +29,8 @@ class RecentEvents(Protocol):
 class TokenBuckets(Protocol):
     """Token buckets shared by all processes, on the server's clock. A lost bucket is full again.
 
-    Not idempotent: a repeated call takes the tokens twice. Each call is one blocking round trip. Raises
-    CacheUnavailable; the tokens may then have been taken.
+    Not idempotent: a repeated call takes the tokens twice. Blocking. Raises CacheUnavailable; the tokens may then
+    have been taken.
     """
 
     def take(self, name: str, limit: BucketLimit) -> bool:
@@ -53,7 +53,7 @@ class Backpressure(Protocol):
         ...
 
     def level(self) -> float:
-        """Return the level; 0 if it has expired or cannot be read."""
+        """Return the level; 0 if it has expired or is damaged."""
         ...
 
 
@@ -65,5 +65,5 @@ class BacklogReport(Protocol):
         ...
 
     def read(self) -> Mapping[Pool, PoolBacklog]:
-        """Return the backlog of each pool; empty if the report has expired or cannot be read."""
+        """Return the backlog of each pool; empty if the report has expired or is damaged."""
         ...

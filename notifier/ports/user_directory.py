@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 MIN_LEASED_NUMBERS = 1_024
-"""Fewest member numbers that a process leases at once. Leased numbers that are unused at its exit stay unused."""
+"""Smallest lease of member numbers in Cassandra. Numbers that are unused when the process exits stay unused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,10 @@ class Directory(Protocol):
     """
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        """Return the entries of existing users."""
+        """Return the entries of the users that have one, deleted users included."""
         ...
 
-    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
-        """Return the user of each member."""
-        ...
+    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]: ...
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         """Return the permanent member number of each user, and assign one to users without. The empty ID has no number.
@@ -68,9 +66,7 @@ class Directory(Protocol):
         """
         ...
 
-    def range_of(self, user: UserId) -> IdRange | None:
-        """Return the range that contains the user's ID, or None."""
-        ...
+    def range_of(self, user: UserId) -> IdRange | None: ...
 
 
 # Account flags as the account service reports them. The bitmaps of VIPs can be rebuilt from these rows.

@@ -50,7 +50,7 @@ class People(Protocol):
     async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
         """Return `member` and `viewer` in one call; None if the user does not exist or was deleted.
 
-        The result does not depend on `cached_member`. If it is right, the call is faster: it reads the account
+        The result does not depend on `cached_member`. A right number makes the call faster: the account is read
         concurrently with everything else.
         """
         ...
@@ -66,12 +66,12 @@ class People(Protocol):
 
 
 class UserBlocks(Protocol):
-    """User blocks, in one row for each side. Durable and idempotent. Blocking. Raises StoreUnavailable or DiskFull."""
+    """User blocks, stored for both sides. Durable and idempotent. Blocking. Raises StoreUnavailable or DiskFull."""
 
     def write(self, blocks: Collection[UserBlock]) -> None:
         """Store each user block on both sides, unless the stored one of its pair wins (`UserBlock.sequence`).
 
-        Calls may come in any order. After an interruption only one side may have been written.
+        Calls may come in any order. After an interruption some rows may be missing.
         """
         ...
 
@@ -122,7 +122,7 @@ class AccountPreferencesStore(Protocol):
         ...
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        """Return the shard's members with a lower account-wide volume or a push setting, by set kind.
+        """Return the shard's members with an account-wide volume other than ALL, or a push setting, by set kind.
 
         Empty sets are included. The sets are computed from the stored changes.
         """

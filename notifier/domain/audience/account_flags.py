@@ -12,7 +12,7 @@ from notifier.domain.ids import Member, UserId
 class Flag(StrEnum):
     VERIFIED = "verified"
     VIP = "vip"
-    """A VIP who was active within 7 days is in P0, which is delivered first."""
+    """A VIP who was active within 7 days is in P0, by the default tier rule."""
     DELETED = "deleted"
 
 

@@ -14,7 +14,7 @@ ACTIVE_DAYS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 
 ACTIVE_SET_KINDS = tuple(ACTIVE_DAYS)
 
 P2_DAYS_CHOICES = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
-"""Choices for the setting `p2_days`: P2 contains members who were active within so many days."""
+"""Choices for the setting `p2_days`."""
 
 FOREVER = (1 << 31) - 1
 """Expiry hour of entries that never expire. Every store can keep it."""
@@ -47,7 +47,7 @@ class Sighting:
     at: datetime
 
     def is_recent(self, now: datetime) -> bool:
-        """Return whether the sighting still counts: it is less than a day old.
+        """Return whether the sighting still counts.
 
         A sighting that counts is recorded in the current hour, because past hours are closed.
         """
@@ -72,7 +72,7 @@ def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
     Entries of the 24-hour set expire at the end of an hour, entries of the other two at the end of a day. A member
-    stays at least as long as the set's name says, and less than an hour (or a day) longer. In each shard a set has one
+    stays at least as long as the set's name says, and up to an hour (or a day) longer. In each shard a set has one
     bitmap per expiry hour: at most 25, 8 and 31 bitmaps that expire.
     """
     if kind is SetKind.ACTIVE_24H:
@@ -96,7 +96,6 @@ def earliest_expiry_hour(kind: SetKind, hour: int, p2_days: int) -> int:
 
 
 def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
-    """Return the freshness of the sets. `last_roll_up` is None if the time of the last roll-up is not known."""
     if not interval:
         return ActiveSetFreshness.OFF
     return (

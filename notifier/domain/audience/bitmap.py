@@ -146,7 +146,7 @@ def is_equal(first: Bits, second: Bits) -> bool:
 def encode(bits: Bits) -> bytes:
     """Encode a bitmap as one letter for the form, the body, and a CRC-32 of the body.
 
-    N: no members. A: all members. These two forms have no body and no checksum.
+    N (no members) and A (all members) have no body and no checksum.
     D (dense): one bit per member.
     L (list): two bytes per offset. Offsets in the lower half of the shard come first, preceded by their count in
     four bytes.
@@ -166,7 +166,7 @@ def encode(bits: Bits) -> bytes:
 
 
 def decode(blob: bytes) -> Bits:
-    """Decode a bitmap. Raises Poison for a wrong form, length or checksum."""
+    """Decode a bitmap. Raises Poison for malformed bytes."""
     match blob[:1]:
         case b"N" if len(blob) == 1:
             return no_members()

@@ -84,7 +84,6 @@ class ResolvedIds:
         self._is_unresolved = np.ones(len(self.ids), dtype=np.bool_)
 
     def resolve_range(self, id_range: IdRange) -> None:
-        """Resolve the ids that are in the range."""
         in_range = self._is_unresolved & (self.ids >= id_range.first) & (self.ids <= id_range.last)
         self.members[in_range] = (self.ids[in_range] - id_range.first + id_range.first_member).astype(np.uint64)
         self._is_unresolved &= ~in_range
@@ -95,7 +94,7 @@ class ResolvedIds:
         return ids
 
     def resolve_remaining(self, members: Mapping[int, Member]) -> None:
-        """Resolve the ids that are still unresolved. `members` must contain each of them."""
+        """Resolve the remaining ids; `members` must contain all of them."""
         self.members[self._is_unresolved] = [members[id] for id in self.ids[self._is_unresolved].tolist()]
         self._is_unresolved[:] = False
 
@@ -108,7 +107,7 @@ def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> ImportKeys:
 
 
 def shards_by_account(keys: ImportKeys) -> Iterator[Mapping[Member, Sequence[int]]]:
-    """Unpack the keys of `rebuild_keys`. Each yielded mapping has shards by account, of one chunk of keys."""
+    """Unpack the keys of `rebuild_keys`, chunk by chunk, into shards by account."""
     for first in range(0, len(keys), REBUILD_KEYS_PER_CHUNK):
         groups = groupby(keys[first : first + REBUILD_KEYS_PER_CHUNK].tolist(), lambda key: key >> HALF_KEY_BITS)
         yield {Member(account): [key & (MAX_MEMBERS - 1) for key in account_keys] for account, account_keys in groups}
@@ -174,11 +173,10 @@ def _follow_row_chunk(keys: ImportKeys, starts: npt.NDArray[np.int64]) -> Follow
 
 
 def merge_limit(loaded_keys: Sequence[ImportKeys]) -> int:
-    """Return the key below which sorted runs can be merged now.
+    """Return the key below which all keys are loaded, at the start of a block.
 
-    `loaded_keys` has the loaded keys of each run that is not loaded completely. Later keys of a run are above its last
-    loaded one. So the limit is the lowest of the last loaded keys, rounded down to the start of a block. More keys than
-    a block has members are loaded of each run, so at least one key is below the limit.
+    `loaded_keys` has the loaded keys of each run that is not loaded completely. Load more keys of each run than a block
+    has members: then at least one key is below the limit.
     """
     slot_mask = BLOCK_MEMBERS - 1
     return min((int(keys[-1]) & ~slot_mask for keys in loaded_keys), default=1 << 2 * HALF_KEY_BITS)

@@ -55,7 +55,6 @@ class BlockFollows:
 
 
 BlockKey = tuple[Subject, int]
-"""Key of a block row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

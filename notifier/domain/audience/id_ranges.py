@@ -19,13 +19,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_CACHED_RANGES = 64
-"""Maximum number of ranges that a process caches. If there are more, the earliest cached range is dropped."""
+"""Maximum number of ranges that a process caches."""
 
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
 
-With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket,
-which are read or written together.
+With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket.
 """
 
 
@@ -37,7 +36,6 @@ class IdRange:
     first: int
     count: int
     first_member: Member
-    """Member of the first id."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for an empty range, or ids that a lookup would never find in it."""
@@ -113,7 +111,7 @@ class IdRangeCache:
 
 
 def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) -> dict[UserId, Member]:
-    """Map users whose ids are in a range to members. How often it calls `find_ranges` depends on the ranges only."""
+    """Map users whose ids are in a range to members."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:
@@ -131,7 +129,7 @@ FindRangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 
 
 def users_in_ranges(members: Iterable[Member], find_ranges: FindRangesByMember) -> dict[Member, UserId]:
-    """Map members back to users. Looks up one range per shard, and one more for each range that starts in the shard."""
+    """Map members whose numbers are in a range back to users."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:
@@ -187,10 +185,7 @@ def require_unique_numbers(
     current_members: Mapping[UserId, Member],
     current_users: Mapping[Member, UserId],
 ) -> None:
-    """Raises NumberTaken if a user would get a second number, or two users would get the same number.
-
-    `current_members` and `current_users` are the current entries, by user and by member.
-    """
+    """Raises NumberTaken if a user would get a second number, or two users would get the same number."""
     for user, member in new_members.items():
         if current_members.get(user, member) != member:
             raise NumberTaken(f"{user} is {current_members[user]}, not {member}.")

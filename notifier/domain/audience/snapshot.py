@@ -48,7 +48,6 @@ class AudienceSnapshot:
         )
 
     def members_to_alert(self, tier: Tier) -> Bits:
-        """Return the members of the tier to alert."""
         p0, p1, p2 = (self.tiers[row_tier] for row_tier in TIERS)
         bits: Bits = self.to_alert & (~(p0 | p1 | p2) if tier is Tier.DORMANT else self.tiers[tier])
         return bits
@@ -70,8 +69,6 @@ class AudienceSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSnapshot:
-    """One tier of an audience snapshot."""
-
     shard: int
     opened_at: datetime
     members: Bits

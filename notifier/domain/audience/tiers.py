@@ -64,7 +64,7 @@ _FIRST_ONLY_SETS = (SetKind.FIRST, SetKind.OVERALL_FIRST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardSets:
-    """The live sets of one shard when the audience snapshot is taken. A missing set is empty."""
+    """The live sets of one shard. A missing set is empty."""
 
     sets: Mapping[SetKind, Bits]
     mentioner_followers: Bits | None = None

@@ -11,14 +11,14 @@ from notifier.domain.ids import BurstKey, Lane, UserId
 RETENTION = timedelta(days=90)
 """How long a burst is visible after its opening."""
 MAX_MENTIONERS = 16
-"""Maximum number of distinct mentioners that a burst stores. `more_mentioners` is set if there are more."""
+"""Maximum number of distinct mentioners that a burst stores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
     """A burst as it is stored. Inbox rows refer to it by key.
 
-    Lists are ordered by `opened_at`, which later mentions do not change.
+    Later mentions do not change `opened_at`, so the burst keeps its place in lists.
     """
 
     key: BurstKey
@@ -33,19 +33,15 @@ class Burst:
     more_mentioners: bool
     """The burst has, or may have had, mentioners who are not in `mentioners`."""
     count: int
-    """Number of mentions."""
     first_of_day: bool
     restricted_to: UserId | None
-    """The protected author whose followers may see it. Such a burst contains only mentions by this author."""
+    """Protected author of all mentions of the burst. Only this author's followers see the burst."""
     tweet: str
     text: str
     pull_only: bool = False
     """The burst is visible like any other, but not fanned out: the budget was empty when it opened."""
     silent: bool = False
-    """The tweet that opened it was retracted or protected, so no more alerts are sent.
-
-    Unrelated to `SendBatch.silent`, the members of a batch that are sent nothing.
-    """
+    """No more alerts are sent, because the shown tweet was retracted or protected."""
 
     @classmethod
     def opened_by(
@@ -77,9 +73,10 @@ class Burst:
 
     @property
     def opened_second(self) -> datetime:
-        """Return the opening time in whole seconds, the only form shown to users.
+        """Return the opening time in whole seconds, as users see it.
 
-        A restricted burst may delay the next opening by a millisecond. So exact times would reveal that it exists.
+        A restricted burst may delay the next opening by a millisecond, so exact times would reveal the restricted
+        burst.
         """
         return self.opened_at.replace(microsecond=0)
 
@@ -99,7 +96,7 @@ class Burst:
 
     @property
     def before_retraction(self) -> Self:
-        """Return the burst as it may have been before it became silent, to determine which users could see it."""
+        """Return the burst as it may have been before it became silent. It tells which users could see the burst."""
         if not self.silent:
             return self
         before = replace(

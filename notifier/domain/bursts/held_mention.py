@@ -11,9 +11,9 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 
 MAX_DECISION_WAIT = timedelta(days=30)
-"""Longest wait for a decision. After that the mention can't be released: it is too old to notify anyone."""
+"""Longest wait for a decision: an older mention is too old to notify anyone."""
 HELD_MENTION_KEPT_FOR = RETENTION + timedelta(days=1)
-"""How long a held mention is stored: clients may query the event's status, or send the event again, for that long."""
+"""How long a held mention is stored: until the gateway would no longer accept its event."""
 KEY_BYTES = 8
 
 
@@ -32,7 +32,7 @@ class HeldMention:
     since: datetime
     """When the event was accepted."""
     event: Event | None
-    """None after MAX_DECISION_WAIT, because texts are not kept longer."""
+    """May be None after MAX_DECISION_WAIT, because texts are not kept longer."""
     decision: ModerationDecision | None = None
 
     @classmethod
@@ -46,7 +46,6 @@ class HeldMention:
 
     @property
     def without_text(self) -> "HeldMention":
-        """Return a copy without the text of the event."""
         return replace(self, event=self.event and replace(self.event, text=""))
 
     def is_waiting(self, now: datetime) -> bool:

@@ -36,19 +36,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedEvent(Event):
-    """An event as the log stores it. The hash that detects conflicting events doesn't cover the field added here."""
+    """An event as the log stores it. The hash that detects conflicting events does not cover `released`."""
 
     released: bool = False
-    """The event was held, and an operator released it."""
 
     @classmethod
     def for_release(cls, event: Event, now: datetime) -> Self:
-        """Return the event of a released mention. It counts as accepted now: the wait is no delivery latency."""
+        """Return a released event. It counts as accepted now, because the wait is no delivery latency."""
         return cls(**_event_fields(event) | {"accepted_at": now}, released=True)
 
     @property
     def upstream_event(self) -> Event:
-        """Return the event as reported by the tweet service."""
+        """Return the event without `released`."""
         return Event(**_event_fields(self))
 
 
@@ -69,7 +68,7 @@ class Mention:
     verdict: Verdict
     lane: Lane
     followers: int
-    """Followers of the subject when the mention was routed. Their number decides on budget and collapse window."""
+    """Number of followers of the subject when the mention was routed."""
     happened_at: datetime
     accepted_at: datetime
     retracted: bool = False

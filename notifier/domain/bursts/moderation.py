@@ -10,7 +10,6 @@ from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import BucketLimit
 
 MAX_REASON_LENGTH = 500
-"""Maximum number of characters of a reason."""
 
 _TICK = timedelta(milliseconds=1)
 """Finest time resolution that every store keeps."""
@@ -36,11 +35,10 @@ class MentionsAllowed(StrEnum):
     FOLLOWED = "followed"
     """Only authors that the account follows."""
     VERIFIED = "verified"
-    """Only verified authors."""
     NONE = "none"
 
     def admits(self, *, followed: bool, verified: bool) -> bool:
-        """Return whether the mention reaches the followers. `followed` and `verified` describe its author."""
+        """Return whether the preference admits a mention. `followed` and `verified` describe its author."""
         match self:
             case MentionsAllowed.FOLLOWED:
                 return followed
@@ -57,10 +55,9 @@ class MentionRefusal(StrEnum):
     DELETED_ACCOUNT = "deleted_account"
     SELF_MENTION = "self_mention"
     NOT_WANTED = "not_wanted"
-    """The account's preferences keep the mention from the account's followers. The account itself is still notified."""
+    """The account's preferences keep the mention from its followers. The account itself still gets the mention."""
     DENIED = "denied"
     HELD = "held"
-    """The author's mentions are held until an operator decides."""
     RETRACTED = "retracted"
     """The tweet was retracted, or edited to no longer mention the account, before it had a burst."""
 
@@ -71,7 +68,7 @@ AUTHOR_CAP = BucketLimit(capacity=20, refill=timedelta(minutes=3))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorVerdict:
-    """An operator's verdict on an author: how far the author's mentions carry. The last write wins."""
+    """An operator's verdict on an author. Of two verdicts the one with the later time wins."""
 
     user: UserId
     verdict: Verdict
@@ -81,9 +78,10 @@ class AuthorVerdict:
 
 
 def validated_verdict(author_verdict: AuthorVerdict, current: AuthorVerdict | None) -> AuthorVerdict:
-    """Return the verdict. Its time is later than that of the current one, which a clock that is ahead may have written.
+    """Return the verdict, with a time that is later than the current verdict's.
 
-    Raises BadReach if the reason is empty or too long.
+    The writer of the current verdict may have had a clock that was ahead. Raises BadReach if the reason is empty or too
+    long.
     """
     reason = author_verdict.reason
     if not reason.strip():
@@ -100,7 +98,6 @@ class Mentioner:
     """The author of a mention, as a verdict rule sees it."""
 
     operator_verdict: Verdict = Verdict.ALL
-    """Verdict set by an operator."""
     verified: bool = False
     deleted: bool = False
     within_author_cap: bool = True
@@ -110,11 +107,11 @@ class Mentioner:
 VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
-The router calls it with `within_author_cap=True` first. If that refuses the mention, no token of the author's cap is
+The router calls the rule with `within_author_cap=True` first. If the rule refuses, no token of the author's cap is
 taken.
 
-A rule must not hold authors who have no operator verdict. For them the router doesn't check whether it has held the
-event before.
+A rule must not hold authors who have no operator verdict: the router does not look up whether their events were held
+before.
 """
 
 
@@ -126,7 +123,7 @@ def by_operator_verdict(mentioner: Mentioner) -> Verdict:
 
 
 def apply_rule(rule: VerdictRule, mentioner: Mentioner, *, released: bool) -> Verdict:
-    """Apply the rule. A released mention is not held again, but is denied if the verdict has changed to DENY."""
+    """Apply the rule. A released mention is not held again; any other verdict applies to it."""
     by_rule = rule(mentioner)
     if by_rule is not Verdict.HOLD or not released:
         return by_rule
@@ -134,5 +131,4 @@ def apply_rule(rule: VerdictRule, mentioner: Mentioner, *, released: bool) -> Ve
 
 
 def audit_fields(author_verdict: AuthorVerdict) -> Mapping[str, object]:
-    """Return the fields for the audit log."""
     return {"user": author_verdict.user, "verdict": str(author_verdict.verdict), "reason": author_verdict.reason}

@@ -20,15 +20,12 @@ RetractionKey = NewType("RetractionKey", str)
 DayKey = NewType("DayKey", str)
 """Key of an author's mentions that were accepted on one day. No retraction has such a key."""
 LookupKey = RetractionKey | DayKey
-"""Key under which mentions are found: of their tweet, which is also a retraction key, or of a day."""
+"""Key under which mentions are found: the retraction key of their tweet, or a day key."""
 
 
 class RetractionCause(StrEnum):
     EDIT = "edit"
-    """The tweet has a new text.
-
-    Its mentions of accounts that the new text no longer names are retracted. Newly named accounts are not notified.
-    """
+    """Mentions of accounts that the new text no longer names are retracted. Newly named accounts are not notified."""
     DELETE = "delete"
     PROTECT = "protect"
     """Earlier tweets of the author become visible to the author's followers only."""
@@ -37,12 +34,12 @@ class RetractionCause(StrEnum):
 
 
 READ_AHEAD = timedelta(seconds=5)
-"""How far days of acceptance are read into the future, because the clock of a gateway may be ahead of ours."""
+"""How far into the future day keys are read, because a gateway's clock may be ahead."""
 MAX_LOG_WAIT = timedelta(days=1)
 """Assumed longest wait of a mention in the log: a burst may open this long after its mention was accepted."""
 
 _DELETION_RANK = 1 << 60
-"""Added to the rank of a deletion. It is higher than any sequence number, so a deletion outranks every edit."""
+"""Added to a deletion's rank. Higher than any sequence number, so a deletion outranks every edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,6 @@ class Retraction:
 
     @property
     def key(self) -> RetractionKey:
-        """Return the key under which the retraction is stored."""
         if self.tweet:
             return tweet_key(self.author, self.tweet)
         return erasure_key(self.author) if self.cause is RetractionCause.ERASE else protection_key(self.author)
@@ -96,7 +92,7 @@ class Retraction:
 
 
 def tweet_key(author: UserId, tweet: str) -> RetractionKey:
-    """Return the key of a tweet. It contains the author, so a retraction by another author has no effect."""
+    """Return the key of a tweet. It contains the author, so retractions by other authors have no effect."""
     return RetractionKey(f"tweet/{len(author)}/{author}/{tweet}")
 
 
@@ -124,12 +120,10 @@ def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
 
 
 def mention_lookup_keys(mention: Mention) -> Collection[LookupKey]:
-    """Return the keys under which the mention is found."""
     return tweet_key(mention.author, mention.tweet), *day_keys(mention.author, mention.accepted_at, mention.accepted_at)
 
 
 def apply_retractions(mention: Mention, retractions: Mapping[RetractionKey, Retraction]) -> Mention:
-    """Apply all retractions that affect the mention."""
     for key in retraction_keys(mention):
         if (retraction := retractions.get(key)) is not None and not mention.retracted:
             mention = retraction.apply_to(mention)
@@ -137,10 +131,7 @@ def apply_retractions(mention: Mention, retractions: Mapping[RetractionKey, Retr
 
 
 def belongs_to(mention: Mention, burst: Burst) -> bool:
-    """Return whether a mention that was sequenced into the burst still counts as part of it.
-
-    A protected mention is not part of a public burst, and a public mention is not part of a restricted one.
-    """
+    """Return whether a mention that was sequenced into the burst still counts as part of it."""
     if mention.retracted:
         return False
     return mention.author == burst.restricted_to if mention.protected else burst.restricted_to is None
@@ -159,8 +150,7 @@ class MentionChange:
     def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
-        This happens if the burst was narrowed to an author's followers, and another mention by that author becomes
-        protected later.
+        The burst is restricted to an author's followers, and another mention by that author has become protected.
         """
         return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 
@@ -168,15 +158,13 @@ class MentionChange:
 def amended(
     burst: Burst, changes: Collection[MentionChange], remaining: Mapping[UserId, Mention], *, version: int
 ) -> Burst:
-    """Return the burst after the changes, with the same key and opening time.
+    """Return the burst after the changes.
 
-    `remaining` has mentions that stay, at most one per author: of the mentioners with a leaving mention, or of all
-    mentioners if the shown tweet leaves. If these have none, it may have a mention by another author, as a new
-    mentioner.
+    `remaining` has at most one staying mention per author: of the mentioners with a leaving mention, or of all
+    mentioners if the shown tweet leaves. If these authors have none, it may have a mention by a new mentioner.
 
-    A mentioner with a leaving mention and no entry in `remaining` is removed. If the shown tweet leaves, the first
-    mentioner with an entry becomes the opener, and the tweet of this entry is shown. In that case a mentioner with
-    neither an entry nor a leaving mention is kept: another retraction is about to remove it.
+    A mentioner with a leaving mention but none in `remaining` is removed. If the shown tweet leaves, the first
+    mentioner in `remaining` becomes the opener, and the tweet of that mention is shown.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
@@ -198,7 +186,7 @@ def amended(
 def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
     """Return the burst after its last mention has left.
 
-    Some leaving mentions may be protected, not retracted. The burst then keeps those by the author of the earliest, and
+    If some leaving mentions are protected, not retracted, the burst keeps only those by the author of the earliest. It
     is restricted to this author's followers.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))

@@ -1,7 +1,7 @@
 """Sequence head of a subject: numbers its bursts from log records, as pure functions.
 
-A head is changed only by compare-and-set. Its outbox holds everything that the last change decided, until it is
-published. After a crash any process can finish the work from the head alone, without the log.
+A head holds everything that its last change decided, until that is published. After a crash any process can finish the
+work from the head alone, without the log.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,25 +16,25 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""Time in which an opened burst must be published. Otherwise it is restamped: it gets a new opening time.
+"""Age at which an unpublished burst is restamped, unless it has a plan.
 
-A page that a user opened in the meantime lacks the burst. With the old time, marking this page as seen would also mark
-the burst.
+Users may have opened a page without the burst meanwhile. With the old opening time, marking that page as seen would
+also mark the burst as seen.
 """
 
 REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
-"""Verdicts of mentions that get no burst. A release of a held mention appends its event to the log again."""
+"""Verdicts of mentions that get no burst."""
 
 MAX_OPENING_LEAD = timedelta(seconds=5)
-"""How far the opening time of a burst may be ahead of the coordinator's clock.
+"""How far a mention's time of acceptance may move the opening of its burst into the future.
 
-The coordinator's clock may be behind that of the gateway that accepted a mention. With the coordinator's time, a burst
-could open in a period that a user has already marked as seen. If the time of acceptance is later, the burst opens then.
-This limit is larger than MAX_CLOCK_SKEW of `domain/users/visibility.py`, so only a clock that is wrong reaches it.
+The coordinator's clock may be behind that of the gateway. If bursts opened at the coordinator's time, one could open in
+a period that a user has already marked as seen. This limit is larger than MAX_CLOCK_SKEW of
+`domain/users/visibility.py`, so only a clock that is wrong reaches it.
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
-"""Least time between the openings of two bursts of a subject, so that their order is the order of their numbers."""
+"""Least time between the openings of two bursts of a subject, so that their times differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class FirstBurstOfDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Sequence head: the current state of one subject's bursts. `advance` numbers further bursts from it."""
+    """Sequence head: the current state of one subject's bursts."""
 
     subject: Subject
     version: int = 0
@@ -66,9 +66,9 @@ class Head:
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
-    """First public burst of the latest day with one. None if there is none, or it was retracted or restricted later."""
+    """First public burst of the latest day with one; None before any, or after its retraction or restriction."""
     last_opened_at: datetime | None = None
-    """Opening time of the newest burst, restricted ones included."""
+    """Latest opening time of a burst, restricted ones included."""
     budget: TokenBucket | None = None
     """Token bucket of public fan-outs."""
     restricted_budget: TokenBucket | None = None
@@ -82,7 +82,7 @@ class Head:
     changed: tuple[SequencedMention, ...] = ()
     """Mentions numbered earlier that the last change modified, in their new state."""
     announced: int = 0
-    """Bursts up to this number were published before the last change. They have a plan and keep their opening time."""
+    """Bursts up to this number have been published, and keep their opening time."""
 
     @classmethod
     def empty(cls, subject: Subject) -> Self:
@@ -95,8 +95,6 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedMention:
-    """A mention with its log partition and offset."""
-
     partition: str
     offset: int
     mention: Mention
@@ -114,8 +112,7 @@ def advance(
 ) -> Head:
     """Return the head after these records of its subject, given in log order; the same head if no record is new.
 
-    Records up to an applied offset are skipped. `sequenced_events` are events that have a burst already: they advance
-    only the offset, so redelivery is idempotent. The overrides replace the policy's collapse window and refill time.
+    `sequenced_events` are events that have a burst already. They advance only the offset, so redelivery is idempotent.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce)
@@ -135,8 +132,8 @@ def advance(
 def with_late_bursts_restamped(head: Head, *, planned: Collection[int], now: datetime, nonce: str) -> Head:
     """Return the head with new opening times for bursts that were not announced within VISIBILITY_DEADLINE.
 
-    `planned` are the numbers of bursts that have a plan: they keep their times. Bursts without a plan that follow the
-    first late one get new times, too, so that times stay in the order of the numbers.
+    Bursts in `planned` have a plan and keep their times. Later bursts without a plan get new times, too, so that they
+    still follow the first late burst.
     """
     unplanned = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in planned]
     late = [b.key.seq for b in unplanned if now > b.opened_at + VISIBILITY_DEADLINE]
@@ -161,13 +158,13 @@ def with_late_bursts_restamped(head: Head, *, planned: Collection[int], now: dat
 
 
 def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[SequencedMention], *, nonce: str) -> Head:
-    """Return the head after a retraction. `bursts` are the affected bursts after it, in the returned head's version.
+    """Return the head after a retraction. `bursts` are the bursts that it changed, in the returned head's version.
 
-    A burst that is no longer public stops being the open burst. It keeps the plan and the opening time with which it
-    was announced, so a mention that joined it would not reach its audience.
+    A burst that is no longer public stops being the open burst. With that burst's old plan and opening time, a mention
+    that joined would not reach its audience.
 
-    Such a burst also stops being the first of its day. The next public burst that opens becomes the first, even if a
-    later burst of that day is open already.
+    The burst also stops being the first of its day. The next public burst to open becomes the first, even if a later
+    burst of that day is open already.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
@@ -185,7 +182,7 @@ def _is_public(burst: Burst | None) -> bool:
 
 
 def after_publishing(head: Head, *, nonce: str) -> Head:
-    """Return the head after everything in its outbox was published: it is durable, and its announcement was tried."""
+    """Return the head after publishing: its bursts are durable, and their announcement was tried."""
     return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
 
 
@@ -270,7 +267,7 @@ def _is_first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
 def _with_new_opening_times(
     outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int
 ) -> tuple[Burst, ...]:
-    # Opening times of a subject must be distinct, so the new ones are later than those that other bursts keep.
+    # Opening times of a subject are distinct: new ones are later than those that other bursts keep.
     opened_at = max([now, *(burst.opened_at + MIN_OPENING_GAP for burst in outbox if burst.key.seq not in seqs)])
     bursts: list[Burst] = []
     for burst in outbox:
@@ -305,7 +302,7 @@ def _with_mention(head: Head, burst: Burst, mention: Mention, *, budget: TokenBu
 
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
-    """Return the refilled bucket; None for a small subject. The head keeps its bucket in case the subject grows."""
+    """Return the refilled bucket; None if fan-outs need no budget. The head keeps its bucket: the subject may grow."""
     if not policy.needs_budget(mention.followers):
         return None
     limit = fanout_limit(policy)
@@ -322,15 +319,11 @@ def fanout_limit(policy: Policy) -> BucketLimit:
 def is_collapse_window_over(
     budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime
 ) -> bool:
-    """Return whether the collapse window has ended: its time has passed, and the budget has a token.
-
-    A window of zero has always ended.
-    """
     if collapse == timedelta(0):
         return True
     return now >= opened_at + collapse and has_budget(budget)
 
 
 def has_budget(budget: TokenBucket | None) -> bool:
-    """Return whether one more fan-out is affordable. Only the collapse window limits a subject without a budget."""
+    """Return whether one more fan-out is affordable. None is a subject without a budget."""
     return budget is None or budget.has_token

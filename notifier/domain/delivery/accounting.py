@@ -12,10 +12,7 @@ from notifier.domain.delivery.slice import Slice, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientTotals:
-    """Recipients of a burst by state, over the shards with an audience snapshot.
-
-    Each expected recipient is delivered, suppressed, parked, pulled, dead or in flight.
-    """
+    """Number of recipients of a burst by state, over the shards with an audience snapshot."""
 
     expected: int
     delivered: int
@@ -36,15 +33,14 @@ class RecipientTotals:
 def recipient_totals(
     progress: BurstProgress, shard_counts: Iterable[SnapshotCounts], *, throttle_ids: Collection[str], now: datetime
 ) -> RecipientTotals:
-    """Add up the recipients of each state. `throttle_ids` are those that hold work now.
+    """Add up the recipients of each state. `throttle_ids` are those of the throttles that hold work now.
 
-    An unfinished slice is parked, or counts as in flight in every other state (planned, deferred or in flight). A
-    finished slice counts the recipients in its ledger entry. The entry of a dead slice has no count, so its recipients
-    come from the audience snapshots.
+    An unfinished slice that is not parked counts as in flight. The ledger entry of a dead slice has no count, so its
+    recipients come from the audience snapshots.
     """
     by_shard = {counts.shard: counts for counts in shard_counts}
-    ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
-    unfinished = {State.PARKED: 0, State.IN_FLIGHT: 0}
+    finished_counts = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
+    unfinished_counts = {State.PARKED: 0, State.IN_FLIGHT: 0}
     for slice_state in progress.slice_states.values():
         slice_ = slice_state.slice
         if slice_.step is not Step.ROWS:
@@ -52,18 +48,20 @@ def recipient_totals(
         recipients = _snapshot_recipients(by_shard, slice_)
         if slice_state.final_entry:
             is_dead = slice_state.final_entry.fact is Fact.DEAD
-            ended[State(str(slice_state.final_entry.fact))] += recipients if is_dead else slice_state.final_entry.people
+            finished_counts[State(str(slice_state.final_entry.fact))] += (
+                recipients if is_dead else slice_state.final_entry.people
+            )
             continue
         is_parked = slice_state.state(now, throttle_ids=throttle_ids) is State.PARKED
-        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += recipients
+        unfinished_counts[State.PARKED if is_parked else State.IN_FLIGHT] += recipients
     return RecipientTotals(
         expected=sum(counts.expected for counts in by_shard.values()),
-        delivered=ended[State.DONE],
+        delivered=finished_counts[State.DONE],
         suppressed=sum(counts.suppressed for counts in by_shard.values()),
-        parked=unfinished[State.PARKED],
-        pulled=ended[State.PULLED],
-        dead=ended[State.DEAD],
-        in_flight=unfinished[State.IN_FLIGHT],
+        parked=unfinished_counts[State.PARKED],
+        pulled=finished_counts[State.PULLED],
+        dead=finished_counts[State.DEAD],
+        in_flight=unfinished_counts[State.IN_FLIGHT],
         expired=now >= progress.plan.opened_at + SNAPSHOT_KEPT_FOR,
     )
 
@@ -86,16 +84,13 @@ class ShardSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierProgress:
-    """Progress of one tier of a burst."""
-
     tier: Tier
     spans: Sequence[ShardSpan]
     """In shard order, without shards that have no followers."""
     people: int
-    """Recipients with durable rows."""
+    """Number of recipients in slices that are done."""
     slice_count: int
     ended_count: int
-    """Finished slices."""
     seconds: float | None
     """Time from the acceptance of the first mention to the end of the last slice; None while work is left."""
 
@@ -109,7 +104,6 @@ class DeliveryRate:
 
 
 def tier_progress(progress: BurstProgress, *, throttle_ids: Collection[str], now: datetime) -> Sequence[TierProgress]:
-    """Return the progress of each tier of the burst. `throttle_ids` are those of active throttles and of ramps."""
     return [_tier_progress(progress, tier, throttle_ids, now) for tier in TIERS if tier in progress.plan.widths]
 
 
@@ -131,14 +125,16 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, perio
 def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection[str], now: datetime) -> TierProgress:
     of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
     slice_states = sorted(of_tier, key=lambda slice_state: slice_state.slice.first)
-    ended = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
-    last_end = max((entry.at for entry in ended), default=None) if len(ended) == len(slice_states) else None
+    final_entries = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
+    last_end = (
+        max((entry.at for entry in final_entries), default=None) if len(final_entries) == len(slice_states) else None
+    )
     return TierProgress(
         tier=tier,
         spans=_merged(span for slice_state in slice_states for span in _spans(slice_state, throttle_ids, now)),
-        people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
+        people=sum(entry.people for entry in final_entries if State(str(entry.fact)) is State.DONE),
         slice_count=len(slice_states),
-        ended_count=len(ended),
+        ended_count=len(final_entries),
         seconds=(last_end - progress.plan.accepted_at).total_seconds() if last_end else None,
     )
 

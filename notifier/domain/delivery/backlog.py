@@ -33,19 +33,17 @@ MAX_PARKED_PER_ROUND = 64
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]
-"""A burst in a queue, with the time that orders the queue: its opening, or its wake-up in the wake queue."""
+"""A burst in a queue, with the time that orders the queue: its opening time, or its wake-up time in `wake_queue`."""
 QueueKey = tuple[Pool, Tier]
 """Key of a queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with a queue per tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolBacklog:
-    """Backlog of one pool."""
-
     slices: int
     """Number of runnable slices."""
     oldest_opened_at: datetime | None
-    """Opening time of the oldest burst of these slices; None without slices, or if a throttle holds the pool."""
+    """Opening time of the oldest burst with runnable slices; None without such slices, or if the pool is throttled."""
     deferred: int = 0
     """Number of deferred slices, without those of bursts that were evicted."""
 
@@ -54,43 +52,35 @@ class PoolBacklog:
 class Backlog:
     """In-memory index of unfinished bursts.
 
-    A burst is in flight while one of its slices may be queued or at a worker, and waiting otherwise. Pool credits limit
-    the bursts in flight. Waiting bursts are in queues, oldest first, and a round needs no more bursts of a queue than
-    its pool has credits. Of the bursts with late alerts the newest goes first, because its alert covers older ones.
+    A burst is in flight while one of its slices may be queued or at a worker. Pool credits limit the bursts in flight.
+    Other bursts with runnable slices are waiting: they are in queues, oldest first.
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)
     runnable_counts: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Number of runnable slices, by burst and pool."""
     runnable_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `runnable_counts`, by pool."""
     deferred_counts: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Number of deferred slices, by burst and pool. Bursts without deferred slices are missing."""
     deferred_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `deferred_counts`, by pool."""
     in_flight: dict[BurstKey, None] = field(default_factory=dict)
-    """Bursts in flight.
-
-    Like the other dicts of None this is an ordered set, so that a round decides the same in every process.
-    """
+    """Bursts in flight. An ordered set, so that a round decides the same in every process."""
     finished: dict[BurstKey, None] = field(default_factory=dict)
     """Finished bursts that the caller has not dropped yet."""
     wake_queue: list[QueuePosition] = field(default_factory=list)
     """Bursts with deferred slices, ordered by their earliest wake-up time. They may also be in flight or in queues."""
     wake_times: dict[BurstKey, datetime] = field(default_factory=dict)
-    """Earliest wake-up time by burst."""
     evictable: dict[BurstKey, None] = field(default_factory=dict)
-    """Bursts in `wake_times` without other work, now or soon. They can be evicted until they wake."""
+    """Bursts without runnable slices whose wake-up time was more than MIN_DEFERRAL away."""
     queues: dict[QueueKey, list[QueuePosition]] = field(default_factory=lambda: defaultdict(list))
     queues_by_burst: dict[BurstKey, Sequence[QueueKey]] = field(default_factory=dict)
     """Queues that contain each waiting burst."""
     to_park: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Waiting bursts with a slice that is not yet marked as parked by the throttle that holds the pool."""
     throttled_by: dict[Pool, str] = field(default_factory=dict)
-    """Throttle of each throttled pool."""
 
     def put(self, all_progress: Iterable[BurstProgress], now: datetime) -> None:
-        """Insert or replace bursts as read from the store."""
+        """Insert or replace bursts."""
         for progress in all_progress:
             key = progress.plan.burst
             self.drop([key])
@@ -111,12 +101,12 @@ class Backlog:
                 self._enqueue(progress, now)
 
     def wake(self, now: datetime) -> None:
-        """Move bursts back into the queues once their wake-up time has passed."""
+        """Update the bursts whose wake-up time has passed."""
         due = bisect_right(self.wake_queue, now, key=itemgetter(0))
         self.put([self.progress[key] for _, key in self.wake_queue[:due]], now)
 
     def deferred_bursts(self) -> Sequence[DeferredBurst]:
-        """Return the evictable bursts. The caller persists them, then drops them from memory until they wake."""
+        """Return the evictable bursts. The caller must persist them before it drops them."""
         return [
             DeferredBurst(burst=key, opened_at=self.progress[key].plan.opened_at, until=self.wake_times[key])
             for key in self.evictable
@@ -150,7 +140,7 @@ class Backlog:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle of each throttled pool. If it is new, the pool's slices must be marked as parked by it."""
+        """Set the throttle of each throttled pool. Slices of pools with a new throttle must be marked as parked."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:
@@ -160,7 +150,7 @@ class Backlog:
             }
 
     def candidates(self, max_slices: Mapping[Pool, int], now: datetime) -> Sequence[BurstProgress]:
-        """Return enough bursts to decide a round. `max_slices` is the most slices that each pool may start in it."""
+        """Return the bursts that a round needs. `max_slices` is the number of slices that each pool may start."""
         chosen = dict.fromkeys(self.in_flight)
         for (pool, _), queue in self.queues.items():
             # Push pools need the newest of the late bursts, and the oldest of the bursts that are in time.
@@ -222,10 +212,7 @@ class Backlog:
 
 
 def _may_be_in_flight(slice_state: SliceState, now: datetime) -> bool:
-    """Return whether the slice may be queued or at a worker.
-
-    It is not if it was deferred after it was last queued. A slice whose task or claim timed out still counts.
-    """
+    """Return whether the slice may be queued or at a worker, even if its task or claim timed out."""
     return slice_state.busy_until() is not None and not slice_state.final_entry and not slice_state.is_deferred(now)
 
 

@@ -3,11 +3,7 @@
     running ── one death more than the limit allows ──► stopped ── an operator resumes it ──► running
 
 A processing lane is one stream and the group that reads it, or one pool of slices. A bad deployment may fail on every
-record; without a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an
-operator resumes it.
-
-Everything here is a value. `DeadLetterTally` is what the store keeps for each lane, shared by all processes that work
-on it.
+record. Without a limit it would move the whole stream to the dead letters.
 """
 
 from collections.abc import Mapping
@@ -50,7 +46,7 @@ class Death:
     record: str
     """Id of the dead letter. After a crash a batch is repeated, and the id shows which deaths were counted before."""
     position: int
-    """Value of `DeadLetterTally.seen` when it died."""
+    """Value of `DeadLetterTally.seen` with this death counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +58,9 @@ class LaneStop:
     """The process that reached the limit."""
     kind: LimitKind
     limit: int
-    """Deaths that were allowed."""
+    """Number of deaths that were allowed."""
     record: str
-    """Id of the record that was not moved to the dead letters. It is tried first after a resume."""
+    """Id of the record that was not moved to the dead letters."""
     cause: str
 
     @property
@@ -82,19 +78,16 @@ class DeadLetterTally:
     version: int = 0
     """Rises by one with each change; 0 before the first."""
     seen: int = 0
-    """Records handled. Successes are added late and may be counted again after an outage; deaths are exact."""
+    """Number of records handled. Successes are added late, and may count twice after an outage; deaths are exact."""
     in_a_row: int = 0
-    """Number of consecutive deaths up to now. They are the newest of `deaths`."""
+    """Number of consecutive deaths up to now."""
     deaths: tuple[Death, ...] = ()
     """Deaths in the window and consecutive deaths, oldest first."""
     stop: LaneStop | None = None
 
 
 def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, success_count: int) -> DeadLetterTally:
-    """Return the tally after this many records were handled.
-
-    A success ends a run of consecutive deaths. The oldest deaths may leave the window.
-    """
+    """Return the tally after this many records succeeded."""
     if success_count == 0 or tally.stop is not None:
         return tally
     return _trimmed(replace(tally, seen=tally.seen + success_count, in_a_row=0), limit)
@@ -105,9 +98,8 @@ def count_death(
 ) -> DeadLetterTally:
     """Return the tally with the death counted, or with a stop if the limit doesn't allow one more.
 
-    The caller may move the record to the dead letters only if the returned tally has no stop, and only after storing
-    the tally. A record that is already among the consecutive deaths is not counted again. Without a limit no death is
-    counted.
+    The caller stores the returned tally first. It moves the record to the dead letters only if the tally has no stop.
+    After a crash the record may come again: among the consecutive deaths it counts once.
     """
     if tally.stop is not None or not limit.is_enabled or _is_consecutive_death(tally, record):
         return tally
@@ -136,7 +128,7 @@ def resumed(tally: DeadLetterTally) -> DeadLetterTally:
 
 
 def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]:
-    """Return the audit fields of a resume. The stored row no longer has the stop afterwards."""
+    """Return the audit fields of a resume, with the stop that the tally loses."""
     stop_fields = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.stopped_by, "cause": stop.cause}
     return {"lane": lane, "reason": reason, **stop_fields}
 
@@ -148,7 +140,7 @@ def _is_consecutive_death(tally: DeadLetterTally, record: str) -> bool:
 def _first_consecutive_index(tally: DeadLetterTally) -> int:
     """Return the index in `deaths` of the first consecutive death.
 
-    Without a limit on consecutive deaths the oldest of them may be forgotten already.
+    Without a limit on consecutive deaths, `deaths` may lack the oldest of them.
     """
     return max(0, len(tally.deaths) - tally.in_a_row)
 

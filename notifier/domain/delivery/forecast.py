@@ -15,7 +15,7 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.throttle import TierLimit
 
 ROW_KEY_BYTES = 24
-"""Bytes of a row's key without its subject: range, opening time, number, tier. Excludes the overhead of the store."""
+"""Bytes of a row's key without its subject: range, opening time, number, tier."""
 
 MIN_REFERENCE_RECIPIENTS = 1_000
 """Minimum recipients in a tier for a burst to be used as a speed reference."""
@@ -24,12 +24,10 @@ CLOCK_RESOLUTION_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierForecast:
-    """Forecast of one tier."""
-
     people: int
-    """Members who get a row."""
+    """Number of members who get a row."""
     alert_count: int
-    """Members of the tier who get an alert."""
+    """Number of members who get an alert."""
     row_count: int
     byte_count: int
     """Size of the rows and their keys, without the overhead of the store."""

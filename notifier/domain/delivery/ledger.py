@@ -22,11 +22,10 @@ class Fact(StrEnum):
     DEFERRED = "deferred"
     """Deferred for the n-th time: it can't run before a known time."""
     PARKED = "parked"
-    """Held by a throttle."""
     PULLED = "pulled"
     """Expired: rows are left to the pull path, and alerts are not sent."""
     DEAD = "dead"
-    """Failed too often, and moved to the dead letters."""
+    """Moved to the dead letters."""
     DONE = "done"
 
 
@@ -36,7 +35,7 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One entry of the ledger. The first writer of a (slice, fact, number) wins; the store tells later writers so."""
+    """One entry of the ledger. The first writer of a (slice, fact, number) wins."""
 
     slice: Slice
     fact: Fact
@@ -45,10 +44,10 @@ class LedgerEntry:
     at: datetime
     """Time of the fact; for DEFERRED the wake-up time."""
     people: int = 0
-    """Recipients according to the audience snapshots; for push slices, members that were sent an alert."""
+    """Number of recipients in the audience snapshots; for push slices, of members that were sent an alert."""
     row_count: int = 0
     alert_count: int | None = None
-    """For finished rows: members to alert according to the audience snapshots; None if not counted."""
+    """For finished rows: number of members to alert in the audience snapshots; None if not counted."""
     note: str = ""
     """The throttle that parked the slice, or the cause of the failed attempt or of the death."""
 
@@ -59,7 +58,7 @@ class Claim:
 
     slice: Slice
     attempt: int
-    """Number of the claim, and its fencing token. The worker with the highest attempt holds the slice."""
+    """Number of the claim. The worker with the highest number holds the slice."""
     owner: str
     claimed_at: datetime
     until: datetime
@@ -71,7 +70,6 @@ class State(StrEnum):
     PLANNED = "planned"
     PARKED = "parked"
     DEFERRED = "deferred"
-    """Can't run before a known time."""
     IN_FLIGHT = "in_flight"
     PULLED = "pulled"
     DEAD = "dead"
@@ -119,8 +117,8 @@ class SliceState:
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch proves that a worker has the task. If the only claim is older, the task may
-        be lost, but the worker with that claim may still be running.
+        A claim made after the last dispatch proves that a worker has the task. If the claim is older, the task may be
+        lost, but the worker with the claim may still be running.
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None
@@ -135,7 +133,7 @@ class SliceState:
         return self.final_entry is None and until is not None and now < until
 
     def state(self, now: datetime, *, throttle_ids: Collection[str]) -> State:
-        """Return the current state. `throttle_ids` are those of the throttles that hold the slice's tier now."""
+        """Return the current state. `throttle_ids` are those of the throttles that hold work now."""
         if self.final_entry is not None:
             return State(str(self.final_entry.fact))
         if self.is_deferred(now):
@@ -151,7 +149,7 @@ def fact_rank(fact: Fact) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstProgress:
-    """A burst's plan and the state of each of its slices."""
+    """A burst's plan and the state of its slices."""
 
     plan: Plan
     slice_states: Mapping[Slice, SliceState] = field(default_factory=dict)
@@ -176,29 +174,22 @@ class BurstProgress:
         return rows is not None and rows.final_entry is not None
 
     def is_runnable(self, slice_state: SliceState, now: datetime) -> bool:
-        """Return whether the slice can run now, is running, or is held by a throttle.
-
-        Push slices must wait for their rows, and deferred slices for their wake-up time.
-        """
+        """Return whether the slice can run now, is running, or is held by a throttle."""
         if slice_state.final_entry or slice_state.is_deferred(now):
             return False
         return slice_state.slice.step is Step.ROWS or self.are_rows_finished(slice_state.slice)
 
     def expires_at(self, slice_: Slice) -> datetime:
-        """Return when the slice expires.
+        """Return when the slice expires, by the age of the burst.
 
-        Both rows and push slices expire by the age of the burst. Rows that a throttle holds expire hours before push
-        slices, and then count as finished. So the alerts are still sent.
+        Rows expire hours before push slices, and then count as finished. So alerts are sent even if a throttle held the
+        rows.
         """
         return self.plan.opened_at + slice_.pool_timing.expires_after
 
 
 def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:
-    """Derive the progress of a burst from its ledger entries and claims.
-
-    Leaves out push slices that have no member to alert according to the audience snapshots. Most bursts have many such
-    slices.
-    """
+    """Derive the progress of a burst, without push slices that have no member to alert."""
     entries = list(entries)
     without_alerts = {entry.slice for entry in entries if entry.alert_count == 0}
     slices = (
@@ -217,7 +208,6 @@ def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[
 
 
 def _push_slices_of(rows: Slice) -> Iterator[Slice]:
-    """Yield the push slices that follow these rows."""
     for tier in (rows.tier, Tier.DORMANT) if rows.tier is Tier.P2 else (rows.tier,):
         yield from (replace(rows, step=step, tier=tier) for step in PUSH_STEPS)
 

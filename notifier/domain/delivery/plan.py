@@ -13,9 +13,9 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 
 TIERS_WITH_ALERTS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
-"""Tiers with push slices, in the order in which they are alerted.
+"""Tiers with push slices, in the order of their alerts.
 
-Dormant members are alerted only if they asked for alerts. The same holds for P2, unless a setting adds P2 to the pushed
+Dormant members are alerted only if they asked for alerts. So are members of P2, unless a setting adds P2 to the pushed
 tiers.
 """
 
@@ -36,14 +36,14 @@ class FollowerCounts:
 
     total: int
     by_shard: Sequence[int]
-    """Followers by shard number."""
+    """Number of followers, by shard number."""
 
 
 NO_FOLLOWERS = FollowerCounts(total=0, by_shard=())
 
 
 def with_shard_counts(current: FollowerCounts, by_shard: Mapping[int, int]) -> FollowerCounts:
-    """Return the follower counts with those of some shards replaced. The shards may be new."""
+    """Return the counts with those of some shards replaced or added."""
     updated = dict(enumerate(current.by_shard)) | dict(by_shard)
     end = max((shard + 1 for shard, n in updated.items() if n), default=0)
     counts = tuple(updated.get(shard, 0) for shard in range(end))
@@ -66,11 +66,9 @@ class Plan:
     pushed: tuple[Tier, ...]
     """Tiers with push slices."""
     platforms: tuple[Platform, ...] = tuple(Platform)
-    """Providers that alerts are sent through."""
 
     @property
     def shard_count(self) -> int:
-        """Return the number of shards with followers."""
         return _shard_count(self.shard_spans)
 
     def slices(self) -> Iterator[Slice]:
@@ -129,10 +127,10 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 
 
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
-    """Order the slices of a tier: P0 from the front, P1 from the back, P2 and dormant from the middle.
+    """Order the slices of a tier so that different tiers begin at different shards.
 
-    Workers of different tiers then begin at different shards, and each finds the audience snapshots that the others
-    have taken. In the same order, all tiers would compute the snapshot of each shard at the same time.
+    Workers then find audience snapshots that other tiers have taken. With one order for all tiers, they would compute
+    the snapshot of each shard at the same time.
     """
     match tier:
         case Tier.P0:

@@ -35,7 +35,7 @@ POOL_CREDITS = {
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
 } | {
-    # VIP alerts go to the front of a push queue. However many other alerts are queued, the reserved credit is for VIPs.
+    # The reserved credit is for P0 alerts (VIPs), however many other alerts are queued.
     Pool(step): Credit(slices=32, shards=384, reserved_shards=320, reserved_slices=16)
     for step in PUSH_STEPS
 }
@@ -77,13 +77,10 @@ class _PoolCredit:
         return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_deliveries_left
 
     def try_spend(self, slice_: Slice) -> bool:
-        """Spend credit on the slice and return True; return False if too little is left.
-
-        If only shards are lacking, the remaining shards stay free: in this round only expired slices may still start.
-        """
+        """Spend credit on the slice; return False if too little is left."""
         if not self.may_start(slice_):
             return False
-        # The first slice always fits: one wider than the whole credit must not wait forever.
+        # Without other slices any width fits: a slice wider than the whole credit must not wait forever.
         free_shards = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
         if free_shards < slice_.width and self.slice_counts:
             # Otherwise narrow slices would take the shards in every round, and the wide slice would never start.
@@ -180,8 +177,8 @@ def _blocking_throttle(
 def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
     """Return whether the slice has expired.
 
-    A worker still runs it, without writing rows or sending alerts: for a rows slice it takes and counts the audience
-    snapshots. Throttles neither hold nor charge an expired slice.
+    A worker runs an expired slice without writing rows or sending alerts. For a rows slice it takes the audience
+    snapshots, and counts their members.
     """
     return now >= progress.expires_at(slice_)
 
@@ -189,11 +186,10 @@ def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
 def yielding_bursts(
     all_progress: Collection[BurstProgress], now: datetime, limits: Mapping[Tier, TierLimit]
 ) -> Mapping[Pool, Collection[BurstKey]]:
-    """Return the bursts whose P1 rows wait for a higher tier, and those whose P2 rows do.
+    """Return the bursts whose rows wait for a higher tier, for the pools P1 and P2.
 
-    Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. While the P0
-    rows of any burst are late, the P1 and P2 rows of all bursts wait. P2 rows also wait until all P1 slices of their
-    burst are queued or running. Rows wait until MAX_YIELD_TIME at most, and never for a tier that a throttle limits.
+    Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. Rows do not
+    wait for a tier that a throttle limits.
     """
     throttled_tiers = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
     is_p0_late = Tier.P0 not in throttled_tiers and any(_has_late_p0(progress, now) for progress in all_progress)
@@ -217,8 +213,8 @@ def yielding_bursts(
 def _has_late_p0(progress: BurstProgress, now: datetime) -> bool:
     """Return whether P0 rows of the burst are late.
 
-    Always False for a large burst, with more shards than one P0 slice may have. Its P1 starts at the last shard, so it
-    takes audience snapshots that P0 needs later.
+    False for a burst with more shards than one P0 slice may have. Its P1 slices start at the last shard, and take
+    audience snapshots that P0 needs later.
     """
     opened = progress.plan.opened_at
     if (
@@ -240,20 +236,16 @@ def _has_waiting_p1(progress: BurstProgress, now: datetime) -> bool:
 
 
 def expected_deliveries(progress: BurstProgress, slice_: Slice) -> float:
-    """Estimate the deliveries of a slice.
-
-    The estimate uses the finished slices of the same burst and tier, without dead ones, which have no counts. If there
-    are none, it uses the expected share of the tier.
-    """
-    ended = [
+    """Estimate the deliveries of a slice, if possible from finished ones. Dead slices have no counts."""
+    finished = [
         (slice_state.final_entry.people, slice_state.slice.width)
         for slice_state in progress.slice_states.values()
         if slice_state.final_entry
         and slice_state.final_entry.fact is not Fact.DEAD
         and (slice_state.slice.step, slice_state.slice.tier) == (Step.ROWS, slice_.tier)
     ]
-    if ended:
-        return sum(people for people, _ in ended) / sum(width for _, width in ended) * slice_.width
+    if finished:
+        return sum(people for people, _ in finished) / sum(width for _, width in finished) * slice_.width
     return (
         progress.plan.followers
         / (progress.plan.shard_count or 1)
@@ -282,16 +274,15 @@ def _classify(
 def _fair_order(
     candidates: list[tuple[BurstProgress, SliceState]], credit: _PoolCredit, now: datetime
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
-    """Order candidates by tier. In a tier bursts take turns, so a small burst never waits for all of a large one.
+    """Order candidates by tier. In a tier bursts take turns, so a small burst does not wait for all of a large one.
 
-    The older burst begins, but with late alerts the newest, because its alert covers older ones. In a tier late alerts
-    come after alerts in time.
+    Of bursts with late alerts the newest begins, because its alert covers older bursts.
     """
     turns: dict[object, int] = dict(credit.slice_counts)
     keyed = []
     for order, (progress, slice_state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
         turn = turns[slice_state.slice.burst] = turns.get(slice_state.slice.burst, 0) + 1
-        # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
+        # The tier orders only alerts: rows have a pool per tier.
         rank = TIERS_WITH_ALERTS.index(slice_state.slice.tier)
         is_late = is_late_push(progress, slice_state.slice, now)
         keyed.append(((rank, is_late, turn, -order if is_late else order), progress, slice_state))

@@ -46,8 +46,6 @@ class Pool(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTiming:
-    """Time limits for slices of a pool."""
-
     lease: timedelta
     """Length of a worker's lease, which is renewed when a third of it has passed."""
     requeue_after: timedelta
@@ -57,7 +55,7 @@ class PoolTiming:
 
 
 TIME_SHARE = timedelta(seconds=60)
-"""Time after which a worker hands an unfinished slice back, with a checkpoint."""
+"""Time after which a worker hands an unfinished slice back."""
 PUSH_TIME_SHARE = timedelta(seconds=1)
 """Time share of push slices of tiers other than P0.
 
@@ -65,10 +63,9 @@ Alerts of P0 (VIPs) pass all waiting slices, and wait only for running ones. A s
 """
 
 _PUSH_TIMING = PoolTiming(lease=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
-"""Limits of push pools.
+"""The lease is longer than the timeouts for a connection and an answer together: a worker can't renew it meanwhile.
 
-A worker can't renew its lease while it waits for a provider. So the lease is longer than the timeouts for a connection
-and an answer together. Slices expire late, because alerts may wait through quiet hours.
+Slices expire late, because alerts may wait through quiet hours.
 """
 
 POOL_TIMINGS = {
@@ -91,7 +88,7 @@ POOL_TIMINGS = {
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A unit of work, written `mention:nova#12/rows/p1/0-63`. Every retry of the same work has the same slice."""
+    """A unit of work, written `mention:nova#12/rows/p1/0-63`."""
 
     burst: BurstKey
     step: Step
@@ -111,19 +108,19 @@ class Slice:
 
     @property
     def has_priority(self) -> bool:
-        """Return whether the slice goes before all others of its pool: push slices of P0 do."""
+        """Return whether the slice goes before all others of its pool."""
         return self.step is not Step.ROWS and self.tier is Tier.P0
 
     @property
     def time_share(self) -> timedelta:
-        """Return how long a worker may run the slice before it hands it back."""
+        """Return how long a worker may run the slice before handing it back."""
         return TIME_SHARE if self.step is Step.ROWS or self.has_priority else PUSH_TIME_SHARE
 
     @property
     def rows_slice(self) -> "Slice":
-        """Return the rows slice of the same members, which must finish before alerts are sent.
+        """Return the rows slice that must finish before this push slice starts.
 
-        For dormant members it is the slice of P2: once that is finished, the audience snapshots exist.
+        Dormant members have no rows. Their alerts wait for P2, which takes the audience snapshots.
         """
         tier = Tier.P2 if self.tier is Tier.DORMANT else self.tier
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)

@@ -42,7 +42,7 @@ class TierLimit:
     """Current limit of a tier in deliveries per second, and the throttle that sets it."""
 
     rate: float | None
-    """None is no limit, 0 a pause."""
+    """None is no limit; 0 allows no deliveries."""
     throttle_id: str | None = None
 
 
@@ -68,7 +68,7 @@ def _rate(throttle: Throttle, now: datetime) -> float | None:
 
 
 def validated_throttle(throttle: Throttle) -> Throttle:
-    """Return the throttle if it is valid. Raises BadThrottle with what is wrong."""
+    """Return the throttle. Raises BadThrottle with what is wrong."""
     if not throttle.reason.strip():
         raise BadThrottle("The reason is empty.")
     if throttle.tier not in TIERS:
@@ -90,7 +90,7 @@ class Readings:
     store_latency: timedelta
     """Latency of one small write."""
     queued_count: int
-    """Slices in the queues of P0 and P1."""
+    """Number of slices in the queues of P0 and P1."""
     backlog_ages: Mapping[Pool, timedelta]
     """Age of the oldest burst with runnable slices, by pool. Throttled pools and pools without slices are missing."""
 
@@ -112,7 +112,7 @@ The ages are slightly more than the largest burst takes alone on a small machine
 
 
 def backpressure(readings: Readings) -> float:
-    """Return the backpressure on P2, from 0 (none) to 1 (stopped). P0 and P1 are never slowed."""
+    """Return the backpressure on P2, from 0 (none) to 1 (stopped)."""
     shares = [
         (readings.store_latency - SLOW_STORE_LATENCY) / (STUCK_STORE_LATENCY - SLOW_STORE_LATENCY),
         (readings.queued_count - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),

@@ -137,6 +137,6 @@ __all__ = [
 OUTAGES = (Unavailable, DiskFull, UnusableEnvironment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-They include `UnusableEnvironment`. A process that starts while the store is down connects to it later. It may then
-find that the keyspace is missing, or that its schema is incomplete.
+A process that starts while the store is down connects later, and may then raise `UnusableEnvironment`: the keyspace is
+missing, or its schema is incomplete.
 """

@@ -9,14 +9,14 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, from the opening of the burst; that of a late alert begins when it is sent."""
+"""Lifetime of an alert, from the opening of the burst; of a late alert, from its sending."""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionAlert:
-    """Alert for one burst. It names only the opener: further authors may join the burst after it was sent."""
+    """Alert for one burst. It names only the opener, because further authors may join the burst later."""
 
     opener: UserId
 
@@ -26,7 +26,7 @@ class SummaryAlert:
     """One alert in place of several late alerts of a subject."""
 
     count: int
-    """Number of bursts that it stands for."""
+    """Number of bursts that the alert stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Alert:
     collapse_id: str
     """An alert replaces an earlier one with the same collapse id on the device.
 
-    An ordinary alert replaces only its own repeats. A summary replaces the previous summary of its subject.
+    So a summary replaces the previous summary of its subject.
     32 characters: APNs accepts 64 bytes, Web Push 32 characters.
     """
     content: MentionAlert | SummaryAlert | TestAlert
@@ -84,8 +84,7 @@ class Alert:
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
     # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
-    # The opening second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one
-    # subject that a tweet opens within a second get the same id, and their alerts look the same.
+    # Bursts of one subject that a tweet opens within a second get one id, and their alerts look the same.
     alert_id = _hash(_opening(burst))
     return Alert(
         burst=burst.key,
@@ -110,10 +109,9 @@ def summary_alert(newest: Burst, count: int) -> Alert:
 
 
 def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
-    """Return the alert with its lifetime counted from now.
+    """Return the alert with its lifetime counted from now. Use it for late alerts.
 
-    Use it for late alerts. After a night of quiet hours the original lifetime is over. A provider would not keep the
-    alert for a device that is offline now.
+    After a night of quiet hours the original lifetime is over, and the provider would not keep the alert.
     """
     return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 

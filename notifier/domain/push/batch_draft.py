@@ -125,8 +125,8 @@ def in_doubt_draft(
 ) -> Draft:
     """Return a draft that closes a batch that was left open. `devices` are those that may still get the alert.
 
-    Any of the alerts may have arrived, so each counts as a failed attempt. Sending again here would ignore quiet hours.
-    It would also repeat the alerts forever if each worker crashes here.
+    Any of the alerts may have arrived, so each counts as a failed attempt. Sending again here would ignore quiet hours,
+    and repeat the alerts forever if each worker crashes here.
     """
     attempts = [*batch.retries, *(_first_attempt(burst, device, batch) for device in devices)]
     failures = tuple(failure_in_doubt(attempt_state, now) for attempt_state in attempts)

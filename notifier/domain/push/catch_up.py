@@ -62,7 +62,7 @@ def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits
 class LateAudience:
     """Members of one shard with an alert for a late burst: who gets it, who needs none, and who waits.
 
-    It is updated while other bursts of the subject (sibling bursts) are examined, newest first.
+    The sets are updated while other bursts of the subject (sibling bursts) are examined, newest first.
     """
 
     remaining: Bits
@@ -70,7 +70,7 @@ class LateAudience:
     collapsed: Bits = field(default_factory=no_members)
     """Members whose alert of a newer burst covers this burst."""
     deferred: Bits = field(default_factory=no_members)
-    """Members that a newer burst may be about to alert. It is not known yet whether it does."""
+    """Members that a newer burst may be about to alert."""
     covers: Mapping[OlderBursts, Bits]
     """The remaining members, by the older bursts that their alert covers (an empty tuple if it covers none)."""
     covered_elsewhere: tuple[tuple[OlderBursts, Bits], ...] = ()

@@ -4,8 +4,7 @@
                                                           ▲                    │
                                                           └──── any failure ───┘
 
-A breaker is a value: each event returns the next one. Each process has its own breakers, so nothing is shared or
-stored. In a new process they are closed, and learn the state of a line from a few calls.
+Each process has its own breakers. They are closed at first, and learn the state of a line from a few calls.
 """
 
 from dataclasses import dataclass, replace
@@ -85,7 +84,7 @@ LineResult = Succeeded | Failed | Misconfigured
 def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[Breaker, bool]:
     """Return the next breaker, and whether one more call may go through.
 
-    The caller must record the result of the call. Without a result a half-open breaker waits `open_for` for it.
+    The caller must record the result of the call.
     """
     match breaker:
         case Closed():
@@ -125,8 +124,6 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCircuit:
-    """Report of an open circuit."""
-
     until: datetime
     reason: str
 
@@ -169,5 +166,5 @@ def _open_until(breaker: Open | HalfOpen, settings: BreakerSettings) -> datetime
 
 
 def _is_waiting(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
-    """Return whether the wait is still running. A clock that moved backwards ends it, too."""
+    """Return whether the wait is still running. A clock that moved backwards ends the wait."""
     return breaker.since <= now < _open_until(breaker, settings)

@@ -10,7 +10,7 @@ from typing import NewType
 from notifier.domain.ids import Member, Platform
 
 DeviceId = NewType("DeviceId", str)
-"""Hash of an address: it is the same for every user and every registration of the address."""
+"""Hash of an address: the same for every user and every registration."""
 
 MAX_DEVICES = 20
 """Maximum number of devices per user. Registering one more drops the least recently registered device."""
@@ -126,14 +126,14 @@ class DeviceOwnership:
 def next_update_time(now: datetime, current: DeviceOwnership | None) -> datetime:
     """Return the time of an update made now, in whole milliseconds.
 
-    It is later than the current state, even if that was written by a clock that is ahead.
+    It is later than the time of the current state, whose writer may have had a clock that was ahead.
     """
     at = now.replace(microsecond=now.microsecond // 1000 * 1000)
     return at if current is None else max(at, current.at + _TICK)
 
 
 def removal_of(device: Device) -> DeviceRemoval:
-    """Return a tombstone with the time of the registration. A new registration overrides it."""
+    """Return a tombstone with the time of the registration, so that a later registration overrides it."""
     return DeviceRemoval(id=device.id, platform=device.platform, member=device.member, at=device.registered_at)
 
 
@@ -143,11 +143,10 @@ def removal_for_takeover(current: DeviceOwnership, id: DeviceId, at: datetime) -
 
 
 def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> DeviceRemoval | None:
-    """Return the tombstone of a device whose provider reports that its address became invalid at `at`.
+    """Return the tombstone of a device whose provider reports that the address became invalid at `at`.
 
-    `device` is the registration that the alert was sent to. Return None if that registration was made after `at`.
-    Without `at` the registration is removed. A time in the future counts as now, so a provider's clock that is ahead
-    can't drop later registrations.
+    `device` is the registration that the alert was sent to. If it was made after `at`, return None. A time in the
+    future counts as now, so a provider's clock that is ahead can't drop later registrations.
     """
     gone_at = device.registered_at if at is None else min(at, now)
     if gone_at < device.registered_at:
@@ -187,7 +186,6 @@ def device_id(address: Address) -> DeviceId:
 
 
 def _identity(address: Address) -> tuple[str, ...]:
-    """Return the parts that identify the address."""
     match address:
         case AppleToken(token=token, topic=topic, environment=environment):
             return Platform.APNS, environment, topic, token

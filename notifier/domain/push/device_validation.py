@@ -33,7 +33,7 @@ KNOWN_HOSTS = (
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1")
 """Hosts of a fake push service on this machine."""
 MAX_ENDPOINT_LENGTH = 2048
-"""Maximum number of characters of an endpoint. Endpoints of Windows have about 700."""
+"""Endpoints of Windows have about 700 characters."""
 HTTPS_PORT = 443
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -131,7 +131,7 @@ to 32."""
 P256DH_BYTES, AUTH_BYTES = 65, 16
 """RFC 8291: an uncompressed P-256 point, and the authentication secret."""
 
-# Apple's tokens have 32 bytes today, and may grow according to Apple. The number of digits must be even.
+# Apple's tokens have 32 bytes today, and may grow according to Apple.
 _APPLE_TOKEN = re.compile(r"(?:[0-9a-f]{2}){32,100}")
 _TOPIC = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
 # Some 140 to 200 characters today; Google guarantees no length.

@@ -13,8 +13,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 CLOCK_TOLERANCE = HOUR
 """Tolerated difference between the clocks of two workers.
 
-Alerts up to this far in the future count, and alerts that expired at most this long ago are kept. Alerts further ahead
-are dropped.
+Alerts up to this far in the future count. Alerts are kept this much longer than they count.
 """
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
@@ -42,7 +41,7 @@ class Ruling(StrEnum):
     AGAIN = "again"
     """Already counted, for example for a device of another platform. Consumes nothing."""
     SAME_TWEET = "same_tweet"
-    """The member already got an alert for this tweet. It may mention several accounts that the member follows."""
+    """The member already got an alert for this tweet, which may mention several accounts that the member follows."""
     HOURLY = "hourly"
     DAILY = "daily"
 
@@ -65,8 +64,6 @@ class AlertCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentAlert:
-    """An alert in a member's history."""
-
     at: datetime
     cause: AlertCause
 

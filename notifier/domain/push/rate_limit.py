@@ -1,7 +1,7 @@
 """Provider rate limit: alerts per second to one provider, shared by all workers.
 
-It is a token bucket that holds the tokens of one second. Its rate ramps up slowly, is cut when the provider refuses
-alerts or slows down, and recovers by itself. A `ProviderRate` is a value: each draw returns the next one.
+The limit is a token bucket that holds the tokens of one second. The rate ramps up slowly, is cut when the provider
+refuses alerts or slows down, and recovers by itself.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.token_bucket import TokenBucket
 
 RAMP_FLOOR = 0.05
-"""Share of the limit at the start of the ramp: at Google 500 alerts a second, so 1,000 VIPs take at most 2 seconds."""
+"""Share of the limit at the start of the ramp: about 500 alerts a second at Google, 2 seconds for 1,000 VIPs."""
 P0_RESERVE = 0.25
 """Share of the bucket that is reserved for P0 alerts."""
 MIN_P0_SLOWDOWN = 0.5
@@ -32,14 +32,12 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLimit:
-    """Limits of one provider."""
-
     per_minute: int
     """Maximum number of alerts to the provider in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
     """Time from the floor to the full rate. Google asks for at least 60 seconds."""
     idle: timedelta = timedelta(minutes=5)
-    """After this time without a draw the ramp starts again."""
+    """After this time without use the ramp starts again."""
 
     @property
     def per_second(self) -> float:
@@ -75,7 +73,6 @@ class ProviderRate:
     share: float = 1.0
     """Share of the limit that refusals and slow answers leave."""
     cut_at: datetime | None = None
-    """Time of the latest cut."""
 
 
 def draw(
@@ -89,9 +86,8 @@ def draw(
 ) -> tuple[ProviderRate, int]:
     """Return the rate after the draw, and how many alerts may be sent.
 
-    `slowdown_factor` is from 1 (full rate) to 0 (only P0 alerts): at 0.5 each alert costs two tokens. Above 0, at least
-    one alert is granted if any part of a token is left for the caller, on credit if necessary. So a low rate does not
-    stop alerts completely.
+    A `slowdown_factor` of 1 is the full rate; at 0.5 each alert costs two tokens; at 0 only P0 alerts are sent. A
+    part of a token that is left for the caller buys one alert on credit: a low rate must not stop alerts completely.
     """
     rate = _brought_up_to(rate, limit, now)
     slowdown_factor = max(slowdown_factor, MIN_P0_SLOWDOWN) if is_p0 else slowdown_factor
@@ -107,7 +103,7 @@ def report_results(
 ) -> ProviderRate:
     """Return the rate after the results of some alerts.
 
-    `refused_count` is the number of alerts that the provider did not take; `is_slow` is whether its answers were slow.
+    `refused_count` is the number of alerts that the provider did not take.
     """
     rate = _brought_up_to(rate, limit, now)
     factor = REFUSAL_FACTOR if refused_count else SLOWNESS_FACTOR if is_slow else 1.0
@@ -126,8 +122,7 @@ def alerts_per_second(rate: ProviderRate, limit: ProviderLimit) -> float:
 def _brought_up_to(rate: ProviderRate | None, limit: ProviderLimit, now: datetime) -> ProviderRate:
     """Bring the rate up to date.
 
-    A clock that is slightly behind changes nothing. A time that differs by more than `idle` restarts the ramp and adds
-    no tokens. So clocks that disagree reduce the rate, and never raise it.
+    A clock that is slightly behind changes nothing. A time that differs by more than `idle` restarts the ramp.
     """
     if rate is None:
         return _starting_rate(limit, now, inf)

@@ -1,7 +1,7 @@
 """Send log: alerts of one burst to one tier, shard and platform, in batches.
 
-A batch is written before it is sent and closed afterwards. So a crash leaves only open batches in doubt. Retries have
-the same ids. The first attempts of a member are in one batch; retries of single devices are in later batches.
+A batch is written before it is sent and closed afterwards, so a crash leaves only open batches in doubt. All first
+attempts of a member are in one batch; retries of single devices are in later batches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,16 @@ from notifier.domain.timing import Backoff
 
 MAX_ALERT_ATTEMPTS = 3
 RETRY_WINDOW = timedelta(minutes=30)
-"""Retry window, from the first failed attempt. After it closes, nothing is sent again.
+"""Time after the first failed attempt in which a device is tried again.
 
 An attempt that does not count as failed is repeated until its slice expires.
 """
 RETRY_BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
-"""Shortest waits between attempts. FCM asks for 10 seconds after a 500 or 503."""
+"""Waits between attempts; a provider may ask for longer ones. FCM asks for 10 seconds after a 500 or 503."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SendLogKey:
-    """Key of a send log."""
-
     burst: BurstKey
     tier: Tier
     shard: int
@@ -71,7 +69,7 @@ class AlertOutcome(StrEnum):
     HELD = "held"
     """Not sent: a circuit breaker held it back."""
     UNKNOWN = "unknown"
-    """The alert may have arrived. A retry has the same ids."""
+    """The alert may have arrived."""
     DROPPED = "dropped"
     REFUSED = "refused"
     GIVEN_UP = "given_up"
@@ -92,8 +90,6 @@ class FailedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch:
-    """A batch of alerts. It is written before it is sent, and closed afterwards."""
-
     number: int
     at: datetime
     """When the batch was written. Nothing of it was sent earlier."""
@@ -110,7 +106,6 @@ class SendBatch:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the batch is not closed yet."""
         return self.failures is None
 
     @property
@@ -135,7 +130,6 @@ class SendProgress:
     alerted: Bits = field(default_factory=no_members)
     """Members in a batch that sends them something."""
     open_batches: tuple[SendBatch, ...] = ()
-    """Batches that are not closed yet."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
     next_batch_number: int = 0
@@ -210,7 +204,7 @@ def failure_of(
 
 
 def failure_in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
-    """Count an attempt of a batch that was left open. Its retry window opens now, if not before."""
+    """Count an attempt as failed whose batch was left open."""
     failed, reason = _with_failure(attempt_state, now), "the worker that sent it did not record the result"
     if failed.failed_attempts >= MAX_ALERT_ATTEMPTS:
         return FailedAttempt(state=failed, outcome=AlertOutcome.GIVEN_UP, reason=reason)
@@ -225,10 +219,7 @@ def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: dat
 
 
 def is_retry_window_over(attempt_state: AttemptState, at: datetime) -> bool:
-    """Return whether the retry window has closed at `at`.
-
-    It opens at the first attempt that counts as failed.
-    """
+    """Return whether the retry window has closed at `at`. It opens at the first failed attempt."""
     return attempt_state.failed_attempts > 0 and at > attempt_state.first_at + RETRY_WINDOW
 
 

@@ -64,8 +64,7 @@ class ShardState:
     def due_retries(self, now: datetime) -> Sequence[AttemptState]:
         """Return the attempts whose time has come, ordered by member.
 
-        A retry waits while its member is in quiet hours. Once its retry window is over it is returned, too: it is then
-        closed without being sent.
+        Retries of members in quiet hours wait, unless their retry window is over: those are closed without being sent.
         """
         due = [
             failure.state

@@ -35,7 +35,6 @@ class FollowChange:
         return Subject(Kind.MENTION, self.followed)
 
     def follow_row(self, member: Member) -> Follow:
-        """Return the row to store for the follower."""
         since = UNFOLLOWED if self.action is FollowAction.UNFOLLOW else self.at
         return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)
 
@@ -74,7 +73,6 @@ def rebuild_requests(
     has_imported_follows: bool = False,
     has_imported_preferences: bool = False,
 ) -> list[Rebuild]:
-    """Split any number of shards into rebuild requests."""
     return [
         Rebuild(
             followed=followed,
@@ -87,7 +85,6 @@ def rebuild_requests(
 
 
 def shard_batches(shards: Iterable[int]) -> list[tuple[int, ...]]:
-    """Split the shards into batches of at most SHARDS_PER_RECORD."""
     ordered = sorted(shards)
     return [tuple(ordered[n : n + SHARDS_PER_RECORD]) for n in range(0, len(ordered), SHARDS_PER_RECORD)]
 
@@ -108,9 +105,5 @@ class GraphRecord:
 
 
 def shard_key(shard: int) -> str:
-    """Return the log key of records that are about a shard instead of an account.
-
-    Records of a shard go to one partition. Its consumer is the only writer of the shard's bitmaps that belong to no
-    account, such as those of account preferences.
-    """
+    """Return the log key of records about a shard. One partition has all of them, so one consumer handles them."""
     return f"shard/{shard}"

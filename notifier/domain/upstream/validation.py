@@ -28,7 +28,6 @@ MAX_ID_LENGTH = 256
 MAX_TEXT_LENGTH = 1_000
 """Maximum number of characters of a text. Longer texts are cut, because only the beginning is shown."""
 MAX_MENTIONED_ACCOUNTS = 100
-"""Maximum number of accounts that one tweet may mention."""
 HIGHEST_SEQUENCE = 2**53 - 1
 """Highest sequence number: the largest integer that every JSON implementation keeps exactly."""
 UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)

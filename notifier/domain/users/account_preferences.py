@@ -29,7 +29,7 @@ _TICK = timedelta(milliseconds=1)
 class AccountPreferencesChange:
     """One change to a member's account preferences. Fields left as None are unchanged.
 
-    For each field the last write wins, regardless of arrival order.
+    For each field the change with the latest time wins, regardless of arrival order.
     """
 
     member: Member
@@ -47,7 +47,6 @@ class AccountPreferencesChange:
 CHANGEABLE_FIELDS = tuple(
     field.name for field in fields(AccountPreferencesChange) if field.name not in ("member", "at")
 )
-"""Fields that a change may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,6 @@ class AccountPreferences:
     """A member's current account preferences, after all changes."""
 
     at: datetime = ALWAYS
-    """Time of the latest change."""
     volume: Volume = Volume.ALL
     visible_from: datetime = ALWAYS
     """When the account-wide volume `off` ended. Bursts opened earlier are hidden, except mentions of the member."""
@@ -71,7 +69,7 @@ class AccountPreferences:
     """IANA time zone of the quiet hours and the digest hour."""
     digest_hour: int = DEFAULT_DIGEST_HOUR
     mentions: MentionsAllowed = MentionsAllowed.ALL
-    """Authors whose mentions of the member reach the member's followers. The router checks this; it is in no bitmap."""
+    """Authors whose mentions of the member reach the member's followers."""
 
     def apply(self, change: AccountPreferencesChange) -> "AccountPreferences":
         values = {name: value for name in CHANGEABLE_FIELDS if (value := getattr(change, name)) is not None}
@@ -94,18 +92,16 @@ class AccountPreferences:
 
     @property
     def allows_alerts(self) -> bool:
-        """Return False if the user switched alerts off. Quiet hours do not matter here."""
+        """Return False if the user switched alerts off."""
         return self.push is not False
 
     def quiet_until(self, now: datetime) -> datetime | None:
-        """Return when the user's current quiet hours end; None outside quiet hours."""
         return quiet_until(self.zone, self.quiet, now)
 
     def alert_time_after_quiet(self, burst: Burst, now: datetime) -> datetime | None:
         """Return when to send an alert that quiet hours hold back now; None outside quiet hours.
 
-        This is the end of the current quiet hours, rounded up to a quarter hour. It is the exact end if at that quarter
-        hour the next quiet hours have begun, or the alert has expired.
+        The time is the end of the quiet hours, rounded up to a quarter hour if the alert can still be sent then.
         """
         quiet_end = self.quiet_until(now)
         if quiet_end is None:
@@ -116,7 +112,6 @@ class AccountPreferences:
 
 
 DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
-"""Account preferences of a member who has changed none."""
 
 ACCOUNT_PREFERENCE_SETS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
@@ -163,11 +158,7 @@ def visible_from(
     subject_preferences: Mapping[Subject, SubjectPreference],
     preferences: AccountPreferences,
 ) -> Mapping[Subject, datetime]:
-    """Return `visible_from` of each followed subject.
-
-    It is the latest of the times that the follow, the user's preference for the subject and the account preferences
-    set.
-    """
+    """Return `visible_from` of followed subjects: the latest by follow, subject preference and account preferences."""
     by_account_preferences = _visible_from_by_preferences(preferences, None)
     return {
         subject: max(
@@ -183,7 +174,6 @@ def visible_from(
 def _visible_from_by_preferences(
     preferences: AccountPreferences, subject_preference: SubjectPreference | None
 ) -> datetime:
-    """Return `visible_from` according to account preferences and the preference for the subject, if there is one."""
     if subject_preference is None or subject_preference.volume is Volume.DEFAULT:
         since = max(preferences.visible_from, preferences.default_from)
         return since if subject_preference is None else max(since, subject_preference.visible_from)

@@ -15,8 +15,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
 MAX_EXAMINED_BURSTS = 64
-"""Maximum number of bursts that a digest examines: the newest of its day. It counts those that belong to the viewer's
-digest."""
+"""Maximum number of bursts of a day that a digest examines, the newest ones."""
 MAX_LISTED_BURSTS = 16
 """Maximum number of bursts that a digest contains in full, about one or two screens."""
 
@@ -52,18 +51,15 @@ class DigestSchedule:
         return day
 
     def previous_date(self, day: date) -> date:
-        """Return the date of the previous digest."""
         day -= _DAY
         while self.due_time_or_none(day) is None:
             day -= _DAY
         return day
 
     def latest_due_date(self, now: datetime) -> date:
-        """Return the date of the latest digest that is due."""
         return self.previous_date(self.day_of(now))
 
     def next_due_time(self, after: datetime) -> datetime:
-        """Return when the next digest after this time is due."""
         return self.due_time(self.day_of(after))
 
     def due_time(self, day: date) -> datetime:
@@ -78,10 +74,7 @@ class DigestSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """Summary of one day of bursts for one viewer.
-
-    The inbox lists it at its due time. The number in its key is the date.
-    """
+    """Summary of one day of bursts for one viewer. The inbox lists a digest at its due time."""
 
     key: BurstKey
     opened_at: datetime

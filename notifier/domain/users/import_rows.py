@@ -81,8 +81,8 @@ def subject_change_as_if_made_now(
 
     Otherwise a digest could repeat bursts that were listed, or the list could show bursts that were in a digest.
 
-    A change without a volume is returned as imported. The same holds if the user has changed preferences for the
-    account before, or if an earlier import set a volume.
+    A change without a volume is returned as imported. So is a change to a preference that the user has changed, or
+    whose volume an earlier import has set.
     """
     if change.volume is None or current.at > ALWAYS or current.volume is not Volume.DEFAULT:
         return change

@@ -21,17 +21,15 @@ class QuietHours:
 NO_QUIET_HOURS = QuietHours(start=time(), end=time())
 
 WAKE_INTERVAL = timedelta(minutes=15)
-"""Interval of wake-up times: slices deferred by quiet hours wake on quarter hours.
+"""Alerts that quiet hours hold back are sent at a multiple of this time, if they can still be sent then.
 
-In each shard some member's quiet hours end nearly every minute. If slices woke at such a minute, the whole slice would
-be queued for one member. Most quiet hours end on a quarter hour, and time zones differ by quarters of an hour, so most
-users wait no longer. Other users wait up to 15 minutes longer. A user whose next quiet hours begin before the quarter
-hour still gets the alert: see `AccountPreferences.alert_time_after_quiet`.
+In each shard some member's quiet hours end nearly every minute, and each wake-up queues a whole slice. Most quiet hours
+end on a quarter hour, and time zones differ by quarters of an hour, so most users wait no longer.
 """
 
 
 def is_known_zone(zone: str) -> bool:
-    """Return whether the name is an IANA time zone. Zone rules come with the operating system."""
+    """Return whether the name is an IANA time zone."""
     return _zone(zone) is not None
 
 
@@ -41,21 +39,19 @@ def time_zone_of(zone: str) -> tzinfo:
 
 
 def is_quiet(zone: str, hours: QuietHours, now: datetime) -> bool:
-    """Return whether `now` is within quiet hours.
-
-    Clock changes never split or shorten quiet hours. If the start occurs twice, the first one counts; if the end occurs
-    twice, the last one counts. A zone that is no longer known counts as UTC.
-    """
     return quiet_until(zone, hours, now) is not None
 
 
 def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
-    """Return when the current quiet hours end; None outside quiet hours."""
+    """Return when the current quiet hours end; None outside quiet hours.
+
+    If the local clock shows the start twice, the first time counts; of two ends, the last.
+    """
     if hours == NO_QUIET_HOURS or hours.start == hours.end:
         return None
     local_zone, until = time_zone_of(zone), now
     today = now.astimezone(local_zone).date()
-    # If the local clock is set back far enough, one day's quiet hours overlap the next day's: the later end counts.
+    # If the local clock is set back far enough, one day's quiet hours overlap the next day's. The later end counts.
     for day in (today - _DAY, today, today + _DAY):
         begins, ends = _quiet_span(local_zone, hours, day)
         until = ends if begins <= until < ends else until

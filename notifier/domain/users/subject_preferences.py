@@ -53,12 +53,11 @@ class Volume(StrEnum):
 
 
 def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
-    """Return whether these preferences suppress the alert for the burst."""
     return visible_from > burst.opened_at or not volume.admits(burst)
 
 
 UNLISTED_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
-"""Volumes at which no burst is listed individually. If such a volume ends, only later bursts are listed."""
+"""Volumes at which no burst is listed individually."""
 
 
 def hides_past(before: Volume, after: Volume) -> bool:
@@ -74,7 +73,7 @@ def hides_past(before: Volume, after: Volume) -> bool:
 def effective_volume(account_volume: Volume, subject_volume: Volume) -> Volume:
     """Combine the account-wide volume with the volume that the user set for the subject.
 
-    The subject's volume wins, except that account-wide OFF silences everything.
+    The subject's volume wins, unless the account-wide volume is OFF.
     """
     return account_volume if account_volume is Volume.OFF or subject_volume is Volume.DEFAULT else subject_volume
 
@@ -89,7 +88,7 @@ class PreferenceChange:
     subject: Subject
     member: Member
     at: datetime
-    """Time of the change. For each field the last write wins, regardless of arrival order."""
+    """Time of the change. For each field the latest time wins, regardless of arrival order."""
     volume: Volume | None = None
     visible_from: datetime | None = None
 
@@ -101,7 +100,6 @@ class SubjectPreference:
     subject: Subject
     member: Member
     at: datetime
-    """Time of the latest change."""
     volume: Volume = Volume.DEFAULT
     visible_from: datetime = ALWAYS
     """Bursts opened earlier are hidden. While this is in the future, the subject is muted."""
@@ -201,7 +199,7 @@ def current_preferences(
 
 
 def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Subject, Volume]:
-    """Return the volumes that the user set for subjects. Subjects with the volume DEFAULT are left out."""
+    """Return the volumes that the user set for single subjects."""
     return {
         subject: preference.volume
         for subject, preference in preferences.items()

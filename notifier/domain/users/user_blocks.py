@@ -13,7 +13,7 @@ BlockEnds = Mapping[UserId, datetime]
 """When the blocks between one user and each other account ended; NEVER while one of them is in force."""
 
 MAX_BLOCKERS = 10_000
-"""Maximum number of blockers that one request reads: 20 ms in SQLite. Reading a million blockers would take seconds.
+"""Maximum number of blockers that one request reads: 20 ms in SQLite. A million would take seconds.
 
 If a user has more blockers, only the first of them by user id count, and those that the user follows.
 """

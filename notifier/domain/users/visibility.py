@@ -17,8 +17,7 @@ from notifier.domain.users.subject_preferences import NEVER, Volume, effective_v
 MAX_CLOCK_SKEW = timedelta(seconds=3)
 """Largest difference between the clocks of two machines at which the service is correct.
 
-If clocks differ by more, caches may miss a change. `notifier doctor` fails earlier, at a difference of 2 s. Limits for
-times from other clocks, such as MAX_OPENING_LEAD, are larger.
+If clocks differ by more, caches may miss a change. `notifier doctor` fails earlier, at a difference of 2 s.
 """
 
 CERTAINLY_VISIBLE_AGE = 2 * VISIBILITY_DEADLINE + MAX_CLOCK_SKEW
@@ -89,7 +88,7 @@ class Viewer:
     follows: Mapping[Subject, datetime]
     """Time from which the bursts of each followed subject are visible (`visible_from`).
 
-    It is in the future while the subject is muted, or its account is blocked.
+    The time is in the future while the subject is muted, or its account is blocked.
     """
     blocked: Collection[UserId]
     """Accounts that the viewer blocks, and accounts that block the viewer."""
@@ -188,8 +187,8 @@ def may_push_after_quiet_hours(burst: Burst, viewer: Viewer, *, now: datetime) -
 def suppression_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> SuppressionReason | HiddenReason | None:
     """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if no rule does.
 
-    Users get no alert if they switched alerts off, don't see the burst, or blocked (or are blocked by) its opener,
-    whose name the alert shows. A mark of any kind, even `unread`, means that the user has already looked at the burst.
+    The alert shows the opener's name, so a block of the opener suppresses it. A mark of any kind, even `unread`, means
+    that the user has already looked at the burst.
     """
     if not viewer.account_preferences.allows_alerts:
         return SuppressionReason.ALERTS_OFF
