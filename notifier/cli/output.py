@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# Terminals: tables and sentences that fit the width, with colors unless NO_COLOR is set.
+# Terminals.
 
 STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "done", "delivered", "member", "block", "read"), "green"),
@@ -36,7 +36,7 @@ CONTROL_CHARACTER_REPLACEMENTS = dict.fromkeys(
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether the stream is a terminal with cursor control. FORCE_COLOR doesn't turn a pipe into one."""
+    """Return whether the stream is a terminal with cursor control, regardless of FORCE_COLOR."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 
@@ -55,9 +55,8 @@ def without_control_characters(text: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
-    """Return a table whose last column shrinks first.
+    """Return a table whose last column wraps and is never truncated: it may contain a text such as a reason.
 
-    That column is wrapped and never truncated, because it may contain an important text such as a reason.
     `right` has the indexes of the right-aligned columns.
     """
     from rich.table import Table
@@ -75,14 +74,14 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iter
 
 
 def fields_grid(fields: Iterable[tuple[str, str]]) -> "Table":
-    """Return a grid of names and values. Long values wrap within their column."""
+    """Return a grid of names and values."""
     from rich.text import Text
 
     return grid((Text(name, style="dim"), styled(value)) for name, value in fields)
 
 
 def grid(lines: Iterable[Sequence["Text"]]) -> "Table":
-    """Return columns without headings. The last one is wrapped."""
+    """Return columns without headings. The last column wraps."""
     from rich.table import Table
 
     result = Table.grid(padding=(0, 2, 0, 0))
@@ -102,14 +101,14 @@ def styled(cell: str) -> "Text":
 
 
 def relative_time(moment: datetime, now: datetime | None = None) -> str:
-    """Return the relative time as text: in 19 min, 3 s ago."""
+    """Return the time relative to now, such as "in 19 min" or "3 s ago"."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     duration = duration_text(abs(seconds))
     return f"in {duration}" if seconds > 0 else f"{duration} ago"
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the largest unit that gives at least 2: 19 min, 3 s."""
+    """Return a duration such as "19 min". Durations below two minutes are in seconds."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -117,14 +116,11 @@ def duration_text(seconds: float) -> str:
 
 
 SHOWN_ID_LENGTH = 8
-"""Number of characters of a random id that tables show. JSON has the whole id.
-
-Commands such as `throttle lift` accept any unambiguous prefix of at least 6 characters.
-"""
+"""Number of characters of a random id that tables show. JSON has the whole id."""
 
 
 def iso_time(moment: datetime) -> str:
-    """Return the time as ISO 8601 in UTC with milliseconds, the documented format of dumps."""
+    """Return a UTC time as ISO 8601 with milliseconds."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -141,7 +137,7 @@ def print_json(value: object) -> None:
 
 
 def print_lines(values: Iterable[Mapping[str, object]]) -> None:
-    """Print one JSON object per line, each as soon as it is read, so memory use is constant."""
+    """Print one JSON object per line, in constant memory."""
     write = sys.stdout.write
     for value in values:
         write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -167,10 +163,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print aligned columns, with numbers right-aligned.
-
-    On a terminal, times are relative to now.
-    """
+    """Print aligned columns. On a terminal, times are relative to now."""
     table_rows = [tuple(row) for row in rows]
     right = [i for i in range(len(headings)) if table_rows and all(_is_number(cell(row[i])) for row in table_rows)]
     if is_terminal():
@@ -187,7 +180,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 
 def cell(value: object) -> str:
-    """Format one value for a table. Control characters are replaced, so user text can't control the terminal."""
+    """Format one value for a table."""
     match value:
         case None:
             return "-"
@@ -227,7 +220,7 @@ class Check:
 
 
 def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
-    """Return the report of the checks, to be printed as the last line. An empty list of checks is a failure."""
+    """Return the JSON report of the checks. An empty list of checks is a failure."""
     return {
         "schema": CHECK_SCHEMA,
         "profile": profile,
@@ -249,7 +242,7 @@ class Advance(Protocol):
     """Callback that advances a progress bar."""
 
     def __call__(self, steps: int, items: int | None = None) -> None:
-        """Advance the bar by `steps`, and the item count of the shown rate by `items` (None: also by `steps`)."""
+        """Advance the bar by `steps`. The rate that it shows counts `items`, or `steps` if `items` is None."""
         ...
 
 

@@ -31,7 +31,7 @@ ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
     Platform.WEB: "any endpoint; messages to endpoints of the fixture, like /wpush/v2/fixture-7 of u7, are decrypted",
 }
-"""Texts, printed at the start, that say which device addresses each fake accepts."""
+"""Device addresses that each fake accepts, as text."""
 FAKES_ROLE = "fakes"
 """Role of `up` that runs all fakes."""
 HEARTBEAT_INTERVAL_SECONDS = 1.0
@@ -94,7 +94,7 @@ def apns(**options: Any) -> None:
 @fake.command(epilog=example("notifier fake fcm --port 9002 --script limited=30s,after=10s"))
 @_options
 def fcm(**options: Any) -> None:
-    """Run a fake of Google's push server, and of the one that issues access tokens."""
+    """Run a fake of Google's push server, and of the server that issues access tokens."""
     _run_fake(Platform.FCM, options)
 
 
@@ -152,7 +152,7 @@ class FakeProviderCommand:
     as_json: bool
 
     def run(self, platform: Platform, stopping: Signal) -> None:
-        """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or UnusableEnvironment."""
+        """Serve until `stopping` is set."""
         behavior = parse_behavior(self.script, platform)
         _require_certificate(self.certificate)
         with run_fake(platform, behavior, port=self.port, out=self.out, certificate=self.certificate) as server:

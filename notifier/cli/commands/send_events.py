@@ -174,7 +174,7 @@ def block_event(
 SHARDS_PER_READ = 64
 """Shards per read of the VIP bitmaps: at most 1 MB."""
 MAX_ACCOUNTS = 1_000
-"""Maximum accounts per command, which sends them in one batch of events."""
+"""Maximum number of accounts per command. They are sent as one batch of events."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
@@ -223,7 +223,7 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
 
 
 def first_vips(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
-    """Return the total number of VIPs, and the first of them by member number."""
+    """Return the total number of VIPs, and the first `limit` of them by member number."""
     total, first = 0, list[Member]()
     for shard, bits in _vip_bitmaps(ports):
         vips = members(bits, shard)
@@ -263,7 +263,6 @@ def vip_event(user: str, *, is_vip: bool, now: datetime) -> Mapping[str, object]
 # Command `notifier storm`: sends many mentions of one account at a constant rate.
 
 BATCHES_PER_SECOND = 10
-"""Batches that `storm` sends per second."""
 BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 

@@ -1,4 +1,4 @@
-"""Pid files of the running processes, each written once its process can work."""
+"""Pid files, with which processes report that they can work."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from notifier.domain.errors import Unwritable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PidFiles:
-    """Pid files: each process writes its id to a file once it can work. The file has the name of the process."""
+    """One file per process, with the name of the process and its id as the content."""
 
     folder: Path
 

@@ -83,10 +83,7 @@ class Supervisor:
         return all(self.pid_files.is_written(child.name, child.pid) for child in awaited) and self.is_answering()
 
     def _require_startable(self) -> None:
-        """Raise UnusableEnvironment if a role can't start.
-
-        Called only before all roles were up once. Afterwards, roles are restarted without limit.
-        """
+        """Raise UnusableEnvironment if a role can't start."""
         for child in self.children:
             if ENVIRONMENT_EXIT_CODE in child.exit_codes or len(child.exit_codes) >= MAX_START_FAILURES:
                 raise UnusableEnvironment(f"The role {child.name} failed to start: {self.last_log_line(child.name)}")

@@ -22,7 +22,7 @@ MAX_COUNTED = 100
 
 
 def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check a data folder without changing it. The contents are checked only if the schema is of this version."""
+    """Check a data folder. The contents are checked only if the schema is of this version."""
     profile = choose(settings)
     try:
         schema = _run_check("schema", lambda: schema_finding(profile))
@@ -35,7 +35,7 @@ def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def cluster_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check the engines of a cluster, within at most five seconds. If none fails, also check their contents."""
+    """Check the engines of a cluster, and their contents if no engine fails."""
     profile = choose(settings)
     try:
         engines = [
@@ -70,7 +70,7 @@ def _content_findings(ports: Ports, settings: Settings) -> Iterator[DoctorFindin
 
 
 def _run_check(name: str, check: Callable[[], DoctorFinding]) -> DoctorFinding:
-    """Run one check. An error becomes a failed finding with the text of the error."""
+    """Run one check. An error becomes a failed finding."""
     try:
         return check()
     except NotifierError as error:
@@ -238,7 +238,7 @@ def dead_letters_finding(ports: Ports) -> DoctorFinding:
 
 
 def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
-    """Fail if lanes are stopped: until an operator resumes them, their records are not processed."""
+    """Fail if lanes are stopped, because only an operator can resume them."""
     stops = stopped_lanes(ports.lane_tallies)
     if not stops:
         return DoctorFinding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
@@ -257,10 +257,7 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
-    """Try the tier rule on the newest bursts: for each, on the first shard that has followers.
-
-    Raises BadSetting or RuleFailed if the rule can't be used.
-    """
+    """Try the tier rule on one shard of each of the newest bursts. Raises BadSetting or RuleFailed."""
     rule = load_tier_rule(settings.tier_rule)
     newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, MAX_TRIED_BURSTS)
     for burst in newest:

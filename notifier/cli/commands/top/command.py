@@ -209,7 +209,7 @@ def _burst_table(view: TopView, width: int) -> "Table":
 
 
 def _bar_with_number(progress: TierBar, bar: "RenderableType") -> "Table":
-    """Return the bar with its number beside it, for screen readers."""
+    """Return the bar with a number beside it, for screen readers."""
     from rich.table import Table
     from rich.text import Text
 
@@ -286,40 +286,35 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
             run_live(read, every)
             return
         Signal().wait(every)
-        snapshot = read()
+        view = read()
     if as_json:
-        print_json(view_json(snapshot))
+        print_json(view_json(view))
     else:
-        print_plain(snapshot)
+        print_plain(view)
 
 
 def run_live(read_view: "Callable[[], TopView]", every: float) -> None:
-    """Refresh the screen until q or Ctrl-C is pressed.
-
-    While a store doesn't answer, show the error above the last snapshot.
-    """
+    """Refresh the screen until a quit key is pressed. Show an outage of a store above the last view."""
     from rich.live import Live
 
-    screen, snapshot, error_text = console(), None, ""
+    screen, view, error_text = console(), None, ""
     with watch_quit_keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as display:
         while True:
             try:
-                snapshot, error_text = read_view(), ""
+                view, error_text = read_view(), ""
             except Unavailable as error:
                 error_text = str(error)
-            if snapshot is not None:
-                display.update(render_screen(snapshot, screen.width, error_text), refresh=True)
+            if view is not None:
+                display.update(render_screen(view, screen.width, error_text), refresh=True)
             if pressed(every):
                 return
 
 
 @contextmanager
 def watch_quit_keys() -> "Iterator[Callable[[float], bool]]":
-    """Yield a function that waits for a number of seconds, or until a key is pressed.
+    """Yield a function that waits for a key, and returns whether it is one of QUIT_KEYS.
 
-    It returns whether the key is one of QUIT_KEYS.
-
-    The terminal mode is restored afterwards.
+    The argument of the function is the longest wait in seconds. Ctrl-C ends the block.
     """
     import termios
     import tty

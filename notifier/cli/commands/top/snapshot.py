@@ -31,7 +31,7 @@ class TierBar:
 
     tier: str
     share: float
-    """Share of the shards with followers whose slices have ended: done, pulled or dead."""
+    """Share of the shards that are done, pulled or dead."""
     people: int
     """Users who got a row."""
     parked: bool
@@ -79,7 +79,6 @@ class TopView:
 
 
 def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
-    """Read the current state. Raises StoreUnavailable."""
     snapshot = overview.read()
     ready = _ready(settings)
     return TopView(
