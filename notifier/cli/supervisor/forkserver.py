@@ -1,7 +1,7 @@
-"""Fork server: a process that imports the roles' modules and forks roles on request. Linux only.
+"""Fork server: a process that imports the roles' modules and forks roles on request.
 
-`forkserver_client.py` sends the requests to the server's standard input. Decision 64 compares it with the fork server
-of `multiprocessing`.
+Linux only. `forkserver_client.py` sends the requests to the server's standard input. Decision 64 compares this server
+with that of `multiprocessing`.
 """
 
 import gc

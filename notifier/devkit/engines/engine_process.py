@@ -21,7 +21,7 @@ STOP_TIMEOUT_SECONDS = 20.0
 """Time limit of a stop. Cassandra takes 5 s to flush and to shut down."""
 POLL_INTERVAL_SECONDS = 0.05
 PORTS = range(20_000, 32_768)
-"""Ports for engines. Linux takes the ports of outgoing connections from those above."""
+"""Ports for engines. Linux takes higher ports for outgoing connections."""
 SCRATCH_FOLDER = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
 SHOWN_LOG_LINES = 5
@@ -67,7 +67,7 @@ class Engine:
             )
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT_SECONDS) -> None:
-        """Wait until it listens. Raises UnusableEnvironment, with the end of its log, if it ends or takes too long."""
+        """Wait until the process listens. Raises UnusableEnvironment if it ends or takes too long."""
         deadline = monotonic() + timeout
         while not self.is_listening():
             if self.pid is None:

@@ -39,8 +39,6 @@ ssl.truststore.location={ca}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerLocation:
-    """Location of one broker of a cluster."""
-
     node: int
     port: int
     controller: int

@@ -44,9 +44,9 @@ def _is_running(pid: int) -> bool:
 
 
 def _engines(folder: str) -> list[int]:
-    """Return the current pids of the folder's engines.
+    """Return the current pids of the folder's engines: their command lines contain the path of the folder.
 
-    Their command lines contain the path of the folder. A recorded pid would be wrong after a restart of the engine.
+    A recorded pid would be wrong after a restart of the engine.
     """
     output = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     lines = [line.split(maxsplit=1) for line in output.splitlines()]

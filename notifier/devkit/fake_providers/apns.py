@@ -206,7 +206,7 @@ def _header_refusals(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsErr
         yield ApnsError(400, "BadExpirationDate")
     if headers.get("apns-priority", "10") not in PRIORITIES:
         yield ApnsError(400, "BadPriority")
-    # Apple accepts a missing push type for old devices only. The fake always refuses it, to expose the mistake.
+    # Apple accepts a missing push type for old devices only. The fake refuses it for all, to expose the mistake.
     if headers.get("apns-push-type") not in PUSH_TYPES:
         yield ApnsError(400, "InvalidPushType")
     if headers["apns-push-type"] == "background" and headers.get("apns-priority", "10") == "10":

@@ -133,10 +133,7 @@ def host_fake(
     certificate: Path | None = None,
     clock: Clock | None = None,
 ) -> Iterator[HostedFake]:
-    """Run a fake provider until the block ends. It appends a line per alert to the file `out`.
-
-    Raises OSError if it cannot listen or open the file.
-    """
+    """Run a fake provider until the block ends. It appends a line per alert to the file `out`."""
     chosen_behavior, used_clock = behavior or Behavior(), clock or SystemClock()
     with _logged_phones(out, platform, used_clock) as phones:
         fake = create_fake(platform, chosen_behavior.script, phones, used_clock)
@@ -148,7 +145,7 @@ def host_fake(
 def create_fake(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """Create a fake that accepts the public test credentials and any device.
 
-    It does not reject unknown devices. Otherwise a sender that uses a fake by mistake would delete its real devices.
+    If it rejected unknown devices, a sender that uses a fake by mistake would delete its real devices.
     """
     match platform:
         case Platform.APNS:

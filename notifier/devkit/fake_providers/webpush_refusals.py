@@ -33,8 +33,8 @@ def authorization_fault(
 ) -> AuthorizationFault | None:
     """Return the fault of an authorization header, or None if it is valid.
 
-    `origin` is the push service for which the token must be issued; None accepts any.
-    `application_server_key` is that of the subscription.
+    `origin` is the push service for which the token must be issued; None accepts any. `application_server_key` is the
+    subscription's key.
     """
     if authorization is None:
         return AuthorizationFault.MISSING
