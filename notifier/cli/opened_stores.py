@@ -27,7 +27,7 @@ class OpenedStores:
 
     ports: Ports
     connect_reads: Callable[[], ReadPorts]
-    """Opens the ports of the read path. Call it in the coroutine of `run_query`: connections belong to its loop."""
+    """Opens the ports of the read path. Call it in the coroutine of `run_query`, whose loop owns the connections."""
     close_reads: Callable[[], Awaitable[None]]
 
     def run_query(self, query: Coroutine[Any, Any, T]) -> T:

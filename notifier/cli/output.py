@@ -54,14 +54,11 @@ def without_control_characters(text: str) -> str:
     return text.translate(CONTROL_CHARACTER_REPLACEMENTS)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
-    """Return a table whose last column wraps and is never truncated: it may contain a text such as a reason.
-
-    `right` has the indexes of the right-aligned columns.
-    """
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right_columns: Iterable[int] = ()) -> "Table":
+    """Return a table whose last column wraps and is never truncated: it may contain a text such as a reason."""
     from rich.table import Table
 
-    right_aligned = set(right)
+    right_aligned = set(right_columns)
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate(headings):
         is_last = index == len(headings) - 1
@@ -165,15 +162,18 @@ def print_fields(fields: Mapping[str, object]) -> None:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print aligned columns. On a terminal, times are relative to now."""
     table_rows = [tuple(row) for row in rows]
-    right = [i for i in range(len(headings)) if table_rows and all(_is_number(cell(row[i])) for row in table_rows)]
+    right_columns = [
+        i for i in range(len(headings)) if table_rows and all(_is_number(cell(row[i])) for row in table_rows)
+    ]
     if is_terminal():
-        console().print(table(headings, [[_relative_cell(value) for value in row] for row in table_rows], right=right))
+        relative_rows = [[_relative_cell(value) for value in row] for row in table_rows]
+        console().print(table(headings, relative_rows, right_columns=right_columns))
         return
     lines = [tuple(headings), *(tuple(cell(value) for value in row) for row in table_rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
     for line in lines:
         cells = [
-            text.rjust(width) if i in right else text.ljust(width)
+            text.rjust(width) if i in right_columns else text.ljust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())

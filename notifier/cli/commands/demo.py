@@ -139,7 +139,9 @@ class FaultList(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--faults", type=FaultList(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
 )
-@click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of a store-outage.")
+@click.option(
+    "--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of a store-outage fault."
+)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),

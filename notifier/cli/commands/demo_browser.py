@@ -218,7 +218,7 @@ class BrowserDemo:
         return settings
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
-        # Lower the threshold, so that the first two accounts use the celebrity lane even if they have few followers.
+        # Lower the threshold, so that the first two celebrities are in the celebrity lane even with few followers.
         threshold = min(
             settings.threshold, *(self.world.size(celebrity) for celebrity in range(min(2, self.world.celebrities)))
         )

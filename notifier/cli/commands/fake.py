@@ -35,7 +35,7 @@ ACCEPTED_DEVICES: Mapping[Platform, str] = {
 FAKES_ROLE = "fakes"
 """Role of `up` that runs all fakes."""
 HEARTBEAT_INTERVAL_SECONDS = 1.0
-"""Seconds between two heartbeats. Before each one, the fakes are checked."""
+"""Seconds between two heartbeats."""
 SCRIPT_HELP = (
     "Misbehavior of the fake, options separated by commas: gone=2% (devices whose app is uninstalled), elsewhere=1%"
     " (devices of another environment, project or key), limited=30s (429 for this time), down=30s (503), stall or"

@@ -1,4 +1,4 @@
-"""Names, arguments and numbers of the processes that `notifier up` runs."""
+"""Names, arguments and counts of the processes that `notifier up` runs."""
 
 import os
 import sys

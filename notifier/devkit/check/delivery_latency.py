@@ -89,7 +89,7 @@ def latency_findings(
         value=round(quantile(sent.latencies, 0.99) * 1000, 3) if sent.latencies else None,
         unit="ms",
         n=len(sent.latencies),
-        detail=f"{sent.retries} requests were retried",
+        detail=f"{sent.retry_count} requests were retried",
     )
 
 

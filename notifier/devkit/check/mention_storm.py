@@ -109,7 +109,7 @@ class SentEvents:
     """Events that the service refused, or whose retries took too long, each with the response."""
     latencies: list[float] = field(default_factory=list)
     """Seconds of every request with a 202 response."""
-    retries: int = 0
+    retry_count: int = 0
     ended_at: float = 0.0
     """End of the storm, as time of the monotonic clock."""
 
@@ -171,7 +171,7 @@ class Storm:
                 if response.status not in (0, 500, 502, 503, 507) or time.monotonic() > deadline:
                     self.sent.refused += [f"{tweet.id}: {response.status} {response.body}" for tweet in bundle]
                     return None
-                self.sent.retries += 1
+                self.sent.retry_count += 1
             time.sleep(0.1)
 
     def _record(self, bundle: Sequence[Tweet], body: object, seconds: float) -> None:

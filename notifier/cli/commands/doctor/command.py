@@ -132,7 +132,7 @@ FAKE_COMMANDS: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "f
 
 
 def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
-    """Check the credentials of each provider, and whether its fake listens. Contacts no provider."""
+    """Check the credentials of each provider, and whether a configured fake listens. Contacts no provider."""
     from notifier.profiles.push_providers import require_credentials
 
     for provider in Platform:

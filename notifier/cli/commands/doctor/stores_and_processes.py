@@ -93,7 +93,7 @@ def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def services_finding(settings: Settings) -> DoctorFinding:
-    """Check whether `up` could start its services on this machine. Needs no data folder."""
+    """Check whether `up` can start Valkey, or reach the configured Redis. Needs no data folder."""
     profile = choose(settings)
     try:
         profile.require_services()
@@ -139,7 +139,7 @@ def running_finding(settings: Settings) -> DoctorFinding:
 
 
 def cache_finding(ports: Ports) -> DoctorFinding:
-    """Check the cache. Problems are warnings: without the cache, results are correct but slower."""
+    """Check the cache. Problems are warnings: without the cache, inboxes are correct but slower."""
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:

@@ -54,7 +54,7 @@ class DeviceState:
 
     @property
     def accepted_later(self) -> bool:
-        """Whether the device accepted the alert after failed attempts."""
+        """Whether the device accepted the alert, but not at the first attempt."""
         return self.last_failure is None and not self.is_sending
 
 
@@ -223,7 +223,8 @@ def _burst_count(case: ExplainedCase, first: SendBatch) -> int:
 def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[SendBatch]) -> ExplainedAlert:
     """Explain an alert that is in the send log.
 
-    Suppressed users get no retries. A retry waits for the end of quiet hours, unless its window closes before.
+    Suppressed users get no retries. A retry waits for the end of quiet hours, and is dropped if its window closes
+    before.
     """
     first, slice_state, rule = batches[0], _slice_state(case, platform), _suppression(case)
     is_final = rule is not None or (slice_state is not None and slice_state.final_entry is not None)

@@ -112,17 +112,17 @@ def _headline(view: TopView, status: str) -> "Text":
 
 
 def _table_or_text(
-    name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right: set[int]
+    name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right_columns: set[int]
 ) -> "RenderableType":
     from rich.text import Text
 
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    return table(headings, cells, right=right) if rows else Text(EMPTY_TEXTS[name], style="dim")
+    return table(headings, cells, right_columns=right_columns) if rows else Text(EMPTY_TEXTS[name], style="dim")
 
 
 def _figures(view: TopView) -> Iterator[tuple[str, str]]:
     snapshot = view.snapshot
-    more = " or more" if view.dead_letters == MAX_COUNTED_LETTERS else ""
+    more = " or more" if view.dead_letter_count == MAX_COUNTED_LETTERS else ""
     yield "mentions", f"{snapshot.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
@@ -135,7 +135,7 @@ def _figures(view: TopView) -> Iterator[tuple[str, str]]:
         "unknown" if snapshot.cache.backpressure is None else f"{snapshot.cache.backpressure:.0%} of p2 held back",
     )
     yield "redis", view.redis
-    yield "dead letters", f"{view.dead_letters:,}{more}"
+    yield "dead letters", f"{view.dead_letter_count:,}{more}"
 
 
 def _pools(view: TopView) -> Sequence[Sequence[object]]:
@@ -167,7 +167,7 @@ def _stopped_lanes(view: TopView) -> Sequence[Sequence[object]]:
 
 def _unfinished(view: TopView) -> Sequence[Sequence[object]]:
     return [
-        (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tier_names()))
+        (burst.burst, burst.mention_count, burst.follower_count, *(_percent(burst.bars, tier) for tier in tier_names()))
         for burst in view.unfinished
     ]
 
@@ -189,8 +189,8 @@ def _burst_table(view: TopView, width: int) -> "Table":
     for burst in view.unfinished:
         cells: list[RenderableType] = [
             without_control_characters(burst.burst),
-            f"{burst.mentions:,}",
-            f"{burst.followers:,}",
+            f"{burst.mention_count:,}",
+            f"{burst.follower_count:,}",
         ]
         for tier in tier_names():
             tier_bar = next((bar for bar in burst.bars if bar.tier == tier), None)
