@@ -83,7 +83,7 @@ class ExpectedResult:
         return followers & ~muting & self._followers_and_muting(author, shard, m)[0]
 
     def suppressed_count(self, burst: Burst, shard: int) -> int:
-        """Return the number of followers who may see the burst, but get no row because they muted its subject."""
+        """Return the number of followers in the shard who get no row because they muted the burst's subject."""
         if burst.key.subject.kind is Kind.SELF or burst.pull_only:
             return 0
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)

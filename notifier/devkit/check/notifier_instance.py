@@ -79,7 +79,7 @@ class Instance:
             raise
 
     def stop(self) -> None:
-        """Stop the instance with its processes and wait for its end. Kill it if that takes too long."""
+        """Stop the instance and wait for its end. Kill it if that takes too long."""
         if self.process is None:
             return
         self.process.terminate()

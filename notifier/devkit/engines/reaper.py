@@ -14,7 +14,7 @@ POLL_INTERVAL_SECONDS = 0.5
 
 @contextmanager
 def reaping(folder: Path) -> Iterator[None]:
-    """Run a reaper for this process until the block ends. The caller stops the engines before that."""
+    """Run a reaper for this process until the block ends. The caller must stop the engines in the block."""
     reaper = start_reaper(folder, os.getpid())
     try:
         yield

@@ -16,7 +16,7 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 MAX_TRIED_BURSTS = 4
-"""Maximum number of bursts, the newest ones, that the tier rule is tried on."""
+"""Maximum number of the newest bursts that the tier rule is tried on."""
 MAX_COUNTED = 100
 """Maximum number of dead letters, or of sequence heads, that are counted."""
 

@@ -267,8 +267,8 @@ QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
 def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     """Show current rates, bursts, delays of the pools, throttles and processes.
 
-    On a terminal it refreshes until q or Ctrl-C is pressed. It reads the stores itself, so it also works while no
-    service runs.
+    On a terminal the view refreshes until q or Ctrl-C is pressed. The command reads the stores itself, so it also works
+    while no service runs.
     """
     from notifier.cli.commands.top.snapshot import read_view, view_json
     from notifier.cli.opened_stores import open_stores, overview_of
