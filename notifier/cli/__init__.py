@@ -55,7 +55,6 @@ SECTIONS = {
         "worker": "notifier.cli.commands.roles:worker",
     },
 }
-"""Location of each command as `module:name`, by section of the help."""
 
 COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completion; also zsh_source, fish_source'
 

@@ -96,7 +96,6 @@ class LazyCommands(ErrorReportingGroup):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Report usage errors in one line."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:

@@ -64,7 +64,6 @@ def require_schema(settings: Settings) -> None:
 
 
 def system_of(profile: Profile, settings: Settings, process_name: str, metrics: Metrics | None = None) -> System:
-    """Build the system of one process, with a unique owner name."""
     profile.warm()
     metrics = metrics or Metrics()
     ports = profile.ports(metrics)

@@ -50,7 +50,6 @@ def console(stream: TextIO | None = None) -> "Console":
 
 
 def without_control_characters(text: str) -> str:
-    """Replace characters that could control a terminal."""
     return text.translate(CONTROL_CHARACTER_REPLACEMENTS)
 
 
@@ -71,7 +70,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right_colum
 
 
 def fields_grid(fields: Iterable[tuple[str, str]]) -> "Table":
-    """Return a grid of names and values."""
     from rich.text import Text
 
     return grid((Text(name, style="dim"), styled(value)) for name, value in fields)
@@ -180,7 +178,6 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 
 def cell(value: object) -> str:
-    """Format one value for a table."""
     match value:
         case None:
             return "-"

@@ -21,7 +21,7 @@ from notifier.cli.output import print_fields, print_json
 from notifier.domain.errors import OUTAGES, FileUnwritable, NoAnswer, NotRunning, Refused, Unavailable
 from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
-# Ready file: address and service key of a running notifier.
+# Ready file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,6 @@ class EventSender:
     as_json: bool
 
     def send(self, event: Mapping[str, object]) -> None:
-        """Send one event, and print its receipt."""
         receipt = send_event(*service_url_and_key(self.data, self.url, self.key), event)
         if self.as_json:
             print_json(receipt)
@@ -220,7 +219,6 @@ def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
 MAX_RETRY_SECONDS = 600.0
 """Seconds from the first attempt after which an outage makes the command fail."""
 RETRY_PAUSE_SECONDS = 1.0
-"""Seconds between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,6 @@ CLUSTER_FAULT_KINDS = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
-"""Faults of engines and of their networks, for the cluster profile only."""
 PROFILE_HELP = (
     "Set of technologies; cluster starts Kafka, Cassandra and Valkey in the folder, and needs Java and Maven."
 )

@@ -57,7 +57,7 @@ class FixtureLoading:
     profile: "Profile"
     stopping: Signal
     has_begun: bool = False
-    """Whether this start of the demo loads users. False if an earlier start has loaded all of them."""
+    """Whether this start of the demo loads users."""
     repeats_interrupted_load: bool = False
     """Whether an earlier start was interrupted while it loaded users, so that this one loads them again."""
     cancelled: Signal = field(default_factory=Signal)
@@ -248,7 +248,6 @@ class BrowserDemo:
             write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
 
     def _require_same_world(self) -> None:
-        """Raise OtherWorld if the folder has other generated users."""
         from notifier.devkit.fixture.world_loader import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,

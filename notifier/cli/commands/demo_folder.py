@@ -110,7 +110,6 @@ def is_partly_removed(data: Path) -> bool:
 
 
 def has_owned_files(data: Path) -> bool:
-    """Return whether the folder has a file of a notifier, apart from the lock file."""
     return next(_owned_files(data), None) is not None
 
 

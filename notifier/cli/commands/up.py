@@ -230,7 +230,6 @@ class ServiceRunner:
         )
 
     def _remove_old_files(self, run: Path) -> None:
-        """Remove the metrics, pid files, heartbeats and ready files of an earlier run."""
         for path in self.ready_files:
             path.unlink(missing_ok=True)
         for folder in ("metrics", "up", "heartbeats"):

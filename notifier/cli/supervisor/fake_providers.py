@@ -34,10 +34,9 @@ class FakeProviders:
     """The fakes that `up` runs, all in one process."""
 
     ports: Mapping[Platform, int]
-    """Ports of the fakes. They stay the same when the process that serves them is replaced."""
+    """Ports of the fakes. A replacement of the process keeps them."""
     data: Path
     push: PushSettings
-    """Push settings of `up`."""
 
     @classmethod
     def of(cls, settings: Settings, reserve_port: Callable[[str, int], int]) -> Self:

@@ -39,7 +39,6 @@ MODULES = (
 )
 """Modules that the roles import. Without the fork server, each role spends half a second on these imports."""
 PROFILE_MODULES: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
-"""Additional modules by profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,7 @@ Waits between two heartbeats have far shorter timeouts: a locked file 5 s, a bro
 """
 
 START_TIMEOUT_SECONDS = 180.0
-"""Seconds after its start within which a role must send its first heartbeat.
-
-An idle machine needs one second, but imports can be slow on a crowded machine.
-"""
+"""Time limit of a role's first heartbeat. An idle machine needs one second; imports can be slow on a crowded one."""
 
 MAX_CHECK_GAP_SECONDS = 5.0
 """Seconds without a check after which the supervisor assumes that it was stopped, or the machine suspended.
@@ -124,7 +121,6 @@ def standalone_heartbeat_file(data: Path, process_name: str) -> Path:
 
 
 def heartbeat_file(data: Path, process_name: str) -> Path:
-    """Return the heartbeat file of a process of `up`."""
     return data / "run" / "heartbeats" / process_name
 
 

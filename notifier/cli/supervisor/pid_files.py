@@ -14,7 +14,6 @@ class PidFiles:
     folder: Path
 
     def write(self, process_name: str, pid: int) -> None:
-        """Write the pid file of a process. Raises Unwritable."""
         draft = self.folder / f".{process_name}.{pid}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -25,7 +24,7 @@ class PidFiles:
             raise Unwritable(f"{self.folder}: {error.strerror}.") from error
 
     def written_at(self, process_name: str, pid: int) -> datetime | None:
-        """Return when the process with this id wrote its pid file, or None if it did not."""
+        """Return when the process with this id wrote its pid file."""
         if not self.is_written(process_name, pid):
             return None
         return datetime.fromtimestamp((self.folder / process_name).stat().st_mtime, UTC)

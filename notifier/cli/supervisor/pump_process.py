@@ -25,7 +25,7 @@ DISPATCH_INTERVAL = timedelta(milliseconds=20)
 RECONCILE_INTERVAL = timedelta(seconds=1)
 LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
 LONG_STEP_TIMEOUT_SECONDS = 600.0
-"""Time limit in seconds for one step of the reconciler or the roll-up, which takes long in rare cases.
+"""Time limit in seconds for one step of the reconciler or the roll-up.
 
 After a flush, the reconciler restores the bursts of three days in Redis. At the start of a day, the roll-up merges a
 hundred thousand bitmaps for 200 million users.

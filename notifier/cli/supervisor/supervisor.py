@@ -57,8 +57,8 @@ class Supervisor:
     def _announce_changes(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
         """Announce the process ids, and return the ids that were announced last.
 
-        Raises Unwritable if the first announcement fails. If a later one fails, as on a full disk, the roles continue
-        to run, and the next check tries again.
+        Raises Unwritable if the first announcement fails. If a later one fails, as on a full disk, the next check tries
+        again.
         """
         try:
             self.announce(pids)
@@ -72,10 +72,7 @@ class Supervisor:
         return {child.name: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
 
     def _has_all_processes(self) -> bool:
-        """Return whether every child has a process.
-
-        Process ids are not announced while a dead process awaits its replacement.
-        """
+        """Return whether no process awaits its replacement: until then, process ids are not announced."""
         return all(child.pid is not None for child in self.children)
 
     def _is_all_up(self) -> bool:

@@ -78,7 +78,6 @@ class AlertGuarantees:
 
 
 AlertCounts = Mapping[Member, Mapping[BurstKey, int]]
-"""Number of alerts by member and burst."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +101,6 @@ class ExpectedAlerts:
     def finding(
         self, arrived: Collection[ArrivedAlert], progress_rows: Iterable[BurstProgress], guarantees: AlertGuarantees
     ) -> Finding:
-        """Compare the arrived alerts with the expected ones, and check the guarantees."""
         counts = self._count(arrived)
         wrong = [
             *self._unexpected(arrived),

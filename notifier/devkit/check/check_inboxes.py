@@ -149,7 +149,7 @@ class InboxCheck:
         return wrong
 
     def dormant_by_pull(self, truth: ExpectedResult) -> Finding:
-        """Check that dormant followers, who get no rows in the celebrity lane, still see the complete list."""
+        """Check that dormant followers, who get no rows in the celebrity lane, see the complete list."""
         dormant = [fixture_user for fixture_user in self.users if fixture_user.user_class in ("dormant", "idle vip")]
         dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, observed=self.observed)
         expected_lists = sum(bool(truth.inbox(fixture_user)) for fixture_user in dormant)

@@ -99,10 +99,7 @@ class CheckPlan:
 
     @property
     def collapsing_celebrities(self) -> Sequence[UserId]:
-        """Celebrities whose mentions are collapsed although the plan turns collapsing off.
-
-        They have so many followers that a fan-out per mention would be too much work.
-        """
+        """Celebrities with so many followers that collapsing stays on even if the plan turns it off."""
         if self.collapse != 0:
             return ()
         return [name for name, size in self.follower_counts.items() if size > MENTION_POLICY.max_small_followers]
@@ -129,7 +126,6 @@ class CheckPlan:
 
     @property
     def follower_counts(self) -> Mapping[UserId, int]:
-        """Followers of each celebrity."""
         return {name: self.world.size(number) for name, number in self.world.celebrity_numbers.items()}
 
     def environment(self) -> dict[str, str]:
@@ -197,8 +193,7 @@ class CheckRun:
     def _warm_up(self) -> list[Finding]:
         """Send some mentions to warm up the engines. Return a finding if delivery takes too long.
 
-        Engines are slow after their start, which would distort latencies. The embedded profile has no engines, and a
-        run with faults has no latency limits.
+        Engines are slow after their start, which would distort latencies. A run with faults has no latency limits.
         """
         plan = self.plan
         if plan.profile == "embedded" or plan.faults or not (warm_up := warm_up_tweets(plan.world, plan.seed)):

@@ -42,7 +42,6 @@ class StoredRecipients:
 
 
 def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
-    """Merge all inbox rows of a burst."""
     merged = StoredRecipients()
     row_counts: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(
         lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8)
@@ -119,7 +118,7 @@ class StoreCheck:
         ]
 
     def totals_balance(self, truth: ExpectedResult) -> Finding:
-        """Check the balance of each burst: the members of its snapshots are delivered, suppressed, pulled or dead.
+        """Check that the members of each burst's snapshots are delivered, suppressed, pulled or dead.
 
         The oracle must expect as many members.
         """

@@ -44,7 +44,6 @@ def p95(latencies: Collection[tuple[float, int]]) -> float:
 
 
 def slowest(latencies: Collection[tuple[float, int]]) -> float:
-    """Return the longest latency in seconds, or infinity without any slice."""
     return max((seconds for seconds, _ in latencies), default=float("inf"))
 
 

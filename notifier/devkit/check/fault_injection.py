@@ -137,10 +137,7 @@ class FaultInjector:
         return None
 
     def worker(self, fault: ScheduledFault) -> str:
-        """Return the process name of the worker to hit.
-
-        If a pool has several processes, the number of earlier faults selects one.
-        """
+        """Return the process name of the worker to hit. The number of earlier faults selects it in the pool."""
         names = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
         return names[(len(self.injected) + len(self.failed)) % len(names)]
 

@@ -59,7 +59,7 @@ _EVENT_TIME = datetime.now(UTC).isoformat()
 
 
 WARM_UP_SECONDS = 10.0
-"""Duration of the warm-up. Afterwards engines that just started have their usual latency."""
+"""Duration of the warm-up, after which engines have their usual latency."""
 WARM_UP_TWEETS = 200
 """Mentions of the warm-up, at the rate of a storm."""
 
@@ -128,7 +128,6 @@ class Storm:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> SentEvents:
-        """Send all tweets and return the results."""
         queue: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
         started, sent_count = time.monotonic(), 0
         for bundle in self._bundles():

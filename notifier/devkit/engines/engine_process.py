@@ -25,7 +25,7 @@ PORTS = range(20_000, 32_768)
 SCRATCH_FOLDER = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
 SHOWN_LOG_LINES = 5
-"""Number of last log lines that an error shows, to explain why the engine ended."""
+"""Number of last log lines that an error shows."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +90,6 @@ class Engine:
                 self.kill()
 
     def kill(self) -> None:
-        """Kill the process at once and wait for its end."""
         self._signal(signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
@@ -119,10 +118,7 @@ def is_listening(host: str, port: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free now, and that no outgoing connection gets before the engine listens.
-
-    Raises OSError if the host is not an address of this machine.
-    """
+    """Return a port that is free now, and that no outgoing connection gets before the engine listens."""
     while True:
         port = PORTS.start + secrets.randbelow(len(PORTS))
         try:
@@ -139,10 +135,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """TLS files and credentials, which kafka.py and cassandra.py translate to settings of their engine.
-
-    Cassandra ignores the user and password: that user must be created after the start.
-    """
+    """TLS files and credentials. Cassandra ignores the credentials: the user must be created after the start."""
 
     certificate: Path
     """PEM file with the server's certificate and its unencrypted PKCS #8 key."""

@@ -140,7 +140,7 @@ class Fleet:
             sleep(POLL_INTERVAL_SECONDS)
 
     def _await_others(self, deadline: float) -> None:
-        """Wait until all engines listen, including those that another process has just started."""
+        """Wait until all engines listen, also those that another process has just started."""
         for name, record in self.records().items():
             while not is_listening(record.host, record.port):
                 if not self.is_running(name) or monotonic() > deadline:

@@ -22,7 +22,7 @@ from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-# Validation of provider tokens: team, age, and how often the token changes.
+# Validation of provider tokens.
 
 MAX_TOKEN_AGE = timedelta(hours=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)

@@ -70,7 +70,6 @@ STREAM_LIMITS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100
 """Concurrent streams per connection, if the script does not set them: the limits of the real providers. Apple's limit
 varies up to 1,000."""
 MAX_COUNT = 1_000_000_000
-"""Largest number that an option accepts."""
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 WINDOW_OPTIONS = ("limited", "down", "stall")
 """Options whose start `after` sets."""

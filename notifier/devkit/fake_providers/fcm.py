@@ -15,7 +15,7 @@ from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-# Validation of messages: known fields, their types, and Google's error messages.
+# Validation of messages.
 
 MAX_MESSAGE_BYTES = 4_096
 MAX_TTL = timedelta(weeks=4)

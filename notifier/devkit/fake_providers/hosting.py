@@ -24,7 +24,7 @@ from notifier.domain.ids import Platform
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply
 
-# Log of arrived alerts, one JSON line each, for operators and checks.
+# Log of arrived alerts, one JSON line each.
 
 MAX_REMEMBERED_ALERTS = 200_000
 """Number of latest alerts that are remembered to detect repeated ones. They take some 30 MB."""
@@ -43,10 +43,7 @@ class AlertLog:
     _arrived: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
-        """Load the alerts of earlier runs from the file.
-
-        If the fake was killed amid a line, terminate that line first. The next line would otherwise continue it.
-        """
+        """Load the alerts of earlier runs from the file. End a line that a killed fake left incomplete."""
         if not _ends_with_newline(file):
             self.out.write(b"\n")
         for to, id in _earlier_alerts(file, self.platform):

@@ -63,7 +63,6 @@ class FakePushService:
         self._random, self._started = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
 
     def subscribe(self, application_server_key: str) -> Browser:
-        """Create a browser that is subscribed with this application server key."""
         path = f"/wpush/v2/{self._random.randbytes(24).hex()}"
         number = self._random.getrandbits(255) + 1
         browser = Browser(

@@ -97,7 +97,6 @@ GOOGLE_OTHER_KEY_RESPONSE = (
 
 
 def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, retry_after: str = "") -> Reply:
-    """Build the error response for a status or for an authorization fault."""
     status, body = (
         _authorization_refusal(dialect, cause)
         if isinstance(cause, AuthorizationFault)

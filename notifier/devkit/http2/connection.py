@@ -51,7 +51,6 @@ class ServerCounts:
 
     connections: int = 0
     processed: int = 0
-    """Number of processed requests."""
     max_streams: int = 0
     """Maximum number of concurrent streams on one connection."""
     violations: int = 0

@@ -125,7 +125,7 @@ def disk_finding(free_bytes: int) -> DoctorFinding:
     )
 
 
-# Checks of push alerts: which credentials send them, and whether those are usable.
+# Checks of push alerts.
 
 FAKE_COMMANDS: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
 """Subcommands of `notifier fake`."""
@@ -185,7 +185,6 @@ def _is_listening(origin: str) -> bool:
 
 
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
-    """Check the keys of the issuer."""
     from notifier.api.auth.issuer_keys import fetch, public_keys
     from notifier.api.auth.tokens import read_issuer_key
 

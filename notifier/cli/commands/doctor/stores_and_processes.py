@@ -202,7 +202,6 @@ def throttles_finding(ports: Ports) -> DoctorFinding:
 
 
 def open_circuits_finding(ports: Ports) -> DoctorFinding:
-    """Check which providers have an open circuit breaker, as reported by the workers."""
     try:
         circuits = ports.circuit_report.read()
     except CacheUnavailable:  # cache_finding reports it

@@ -139,7 +139,7 @@ def _details(device: DeviceState) -> Iterable[str]:
         yield f"next attempt at {iso_time_or_none(device.next_attempt_at)}"
 
 
-# Digests: when they are due, what they contain, and why a user sees them or not.
+# Digests.
 
 DIGEST_SENTENCES = {
     None: "The user sees it.",

@@ -82,7 +82,6 @@ def without_retries(devices: Sequence[DeviceState]) -> Sequence[DeviceState]:
 
 
 def attempts_of(batch: SendBatch, member: Member) -> Iterator[AttemptState]:
-    """Yield the attempts in this batch that belong to devices of the member."""
     yield from (attempt for attempt in batch.retries if attempt.member == member)
     yield from (failure.state for failure in batch.failures or () if failure.state.member == member)
 
@@ -356,7 +355,6 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
 
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:
-    """Return the state of the slice that sends the user's alerts by this provider."""
     if case.progress is None or case.snapshot is None:
         return None
     tier, shard = tier_of(case.snapshot, case.member), shard_of(case.member)

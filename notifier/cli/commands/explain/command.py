@@ -80,10 +80,7 @@ async def explanation(
     user: UserId,
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> dict[str, object]:
-    """Return the object that `--json` prints. Raises NotFound for an unknown burst or user.
-
-    `pushed_tiers` are the tiers that get alerts by default.
-    """
+    """Return the object that `--json` prints. Raises NotFound for an unknown burst or user."""
     from notifier.cli.opened_stores import active_throttle_ids
 
     burst, reads = ports.bursts.read([key]).get(key), connect()
@@ -129,7 +126,6 @@ def _format_visible_from(moment: datetime | None) -> str | None:
 
 
 def _send_batches(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendBatch]:
-    """Return the send batches of the shard, for all tiers."""
     by_shard = ports.send_log.read(key, platform, [shard])
     return [batch for batches in by_shard.values() for batch in batches]
 
@@ -189,7 +185,6 @@ def _row_sentence(row: object) -> str:
 def _slice_json(
     progress: BurstProgress | None, shard: int, now: datetime, throttle_ids: frozenset[str]
 ) -> list[JsonObject]:
-    """Return the ledger state of every slice that covers the shard of the member."""
     if progress is None:
         return []
     return [

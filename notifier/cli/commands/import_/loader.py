@@ -39,7 +39,7 @@ from notifier.profiles.import_sources import (
 )
 from notifier.wiring.system import build_system
 
-# Durable state of an import: which file it reads, a lock, and the rejected rows.
+# Durable state of an import.
 
 STDIN = "-"
 """File argument that means the standard input."""
@@ -172,7 +172,7 @@ class Rejects:
             self._file.close()
 
 
-# Indexing: the command itself helps to update the bitmaps until its own changes are processed.
+# Indexing: the command helps to update the bitmaps until its own changes are processed.
 
 STEP_WAIT = timedelta(seconds=0.25)
 """Longest wait for records in one step of the indexer."""
@@ -236,7 +236,6 @@ class ImportDataset(Generic[S]):
     """Name of the subcommand."""
     layout: Layout[S]
     make_import: Callable[[Ports], ImportKind[S]]
-    """Creates the import that writes the rows."""
     remaining_unit: str
     """Unit of the work that remains after reading: follows, or shards whose bitmaps must be rebuilt."""
     stream: str
@@ -361,7 +360,7 @@ class ImportRun(Generic[S]):
         return sys.stdin.buffer if self.checkpoint.is_stdin else self.checkpoint.file
 
 
-# Datasets: the columns of each kind of file, and the import that writes its rows.
+# Datasets.
 
 
 def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:

@@ -91,7 +91,6 @@ def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
 
 
 def view_json(view: TopView) -> dict[str, object]:
-    """Return the object that `--json` prints."""
     snapshot = view.snapshot
     return {
         "at": iso_time(snapshot.at),
