@@ -54,8 +54,8 @@ def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
             if answer.status != 200 or answer.body["partial"]:
                 wrong.append(f"an inbox was answered with {answer.status} after {answer.seconds:.1f} s")
             time.sleep(POLL_INTERVAL_SECONDS)
-    stage.tell(f"opened {requests} inboxes, retried {storm.sent.retries} requests")
-    return wrong + [f"{storm.sent.retries} requests were rejected at first"] * bool(storm.sent.retries)
+    stage.tell(f"opened {requests} inboxes, retried {storm.sent.retry_count} requests")
+    return wrong + [f"{storm.sent.retry_count} requests were rejected at first"] * bool(storm.sent.retry_count)
 
 
 def _start(engine: Engine) -> None:

@@ -26,8 +26,8 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             wrong = [] if _fill(stage) else ["every write succeeded: the disk was never full"]
             time.sleep(FULL_SECONDS)
         stage.engines.kill("cassandra")
-    if storm.sent.retries:
-        wrong.append(f"the tweet service retried {storm.sent.retries} requests")
+    if storm.sent.retry_count:
+        wrong.append(f"the tweet service retried {storm.sent.retry_count} requests")
     return no_errors(NAME, wrong + stage.wrong(), n=MENTIONS)
 
 

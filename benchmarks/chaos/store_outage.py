@@ -38,6 +38,6 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     wrong += [] if observer_finding.ok else [observer_finding.detail]
     if "partial" not in observer_finding.detail:
         wrong.append("no user got the last known page again")
-    if storm.sent.retries:
-        wrong.append(f"the tweet service retried {storm.sent.retries} requests")
+    if storm.sent.retry_count:
+        wrong.append(f"the tweet service retried {storm.sent.retry_count} requests")
     return no_errors(NAME, wrong + stage.wrong(), n=2 * MENTIONS)

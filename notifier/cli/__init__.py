@@ -1,4 +1,4 @@
-"""Command line of `notifier`: commands for operators, for roles and for checks."""
+"""Command line of `notifier`."""
 
 import click
 
@@ -55,11 +55,6 @@ SECTIONS = {
         "worker": "notifier.cli.commands.roles:worker",
     },
 }
-"""Module and name of each command by section of the help, in the order in which a new user needs them.
-
-Commands are imported on demand, so that one command does not import the modules of all others.
-"""
-
 
 COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completion; also zsh_source, fish_source'
 
@@ -76,8 +71,8 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 def main(ctx: click.Context, no_color: str | None) -> None:
     """Notify a celebrity's followers of mentions, in their inboxes and on their phones.
 
-    Exit codes: 0 success, 1 a check failed, 2 wrong usage, 3 an unusable machine or data folder, or an outage, 130
-    interrupted by Ctrl-C.
+    Exit codes: 0 success, 1 a bad result such as a failed check, 2 wrong usage; 3 an unusable machine or data folder,
+    or an outage; 130 interrupted by Ctrl-C.
     """
     if no_color:
         ctx.color = False

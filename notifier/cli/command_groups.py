@@ -1,4 +1,4 @@
-"""Command groups: import each command on demand, and report errors in one line."""
+"""Command groups with lazy imports and one-line error messages."""
 
 import os
 import shlex
@@ -18,14 +18,11 @@ from notifier.cli.output import without_control_characters
 from notifier.domain.errors import NotifierError, Refused
 
 USAGE_EXIT_CODE = 2
-"""Exit code after wrong usage."""
 ENVIRONMENT_EXIT_CODE = 3
-"""Exit code of any other error: an unusable machine or data folder, or an outage."""
+"""Exit code for an unusable machine or data folder, or an outage."""
 
 
 class OneLineUsageError(click.ClickException):
-    """A usage error on one line, where click would print three."""
-
     exit_code = USAGE_EXIT_CODE
 
     def show(self, file: Any = None) -> None:
@@ -33,10 +30,7 @@ class OneLineUsageError(click.ClickException):
 
 
 class CommandGroup(click.Group):
-    """A group of related commands.
-
-    Its help lists them in their order of definition, each with its whole first sentence.
-    """
+    """Group whose help lists the commands in their order of definition, each with its whole first sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -56,7 +50,7 @@ class CommandGroup(click.Group):
 
 
 class ErrorReportingGroup(CommandGroup):
-    """The outermost group: turns usage errors and each NotifierError into one line and an exit code."""
+    """The outermost group: reports usage errors and NotifierErrors in one line."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with one_line_errors():
@@ -72,12 +66,12 @@ class ErrorReportingGroup(CommandGroup):
 
 
 class LazyCommands(ErrorReportingGroup):
-    """The commands of `notifier`, imported on demand."""
+    """Commands that are imported on demand, so that one command doesn't import the modules of all others."""
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections
-        """Commands by section of the help, each with its location as `module:name`."""
+        """Location of each command as `module:name`, by section of the help."""
         self.locations = {cmd: location for section in sections.values() for cmd, location in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -102,10 +96,6 @@ class LazyCommands(ErrorReportingGroup):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Reformat usage errors as one line that ends with a pointer to the help.
-
-    A call without any arguments still shows the help.
-    """
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -117,13 +107,12 @@ def one_line_errors() -> Iterator[None]:
 
 
 def suggestion(typed: str, valid_names: list[str]) -> str:
-    """Return the end of an error message: the most similar valid name as a suggestion, or a period."""
+    """Return the end of an error message: the most similar valid name, or a period if none is similar."""
     matches = get_close_matches(typed, valid_names, n=1)
     return f"; did you mean {matches[0]!r}?" if matches else "."
 
 
 def exit_code(error: NotifierError) -> int:
-    """Return USAGE_EXIT_CODE for an error of the caller, and ENVIRONMENT_EXIT_CODE for any other."""
     return USAGE_EXIT_CODE if isinstance(error, Refused) else ENVIRONMENT_EXIT_CODE
 
 
@@ -132,17 +121,13 @@ def example(*lines: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-# Invocation: how to call this program from the current folder, so that printed commands can be copied.
+# How to call this program from the current folder, so that users can copy printed commands.
 
 PROGRAM_NAME = "notifier"
 
 
 def program_command(argv0: str | None = None, current_folder: Path | None = None, path: str | None = None) -> str:
-    """Return a command that runs this installation, in the form in which this process was started.
-
-    For a start with `python -m notifier` that is the path of Python with `-m notifier`. Otherwise it is `notifier` if
-    PATH leads to this installation, and else the path of the program. The defaults are those of this process.
-    """
+    """Return the command with which a user starts this program. The default arguments are those of this process."""
     invoked_as, current_folder = sys.argv[0] if argv0 is None else argv0, current_folder or Path.cwd()
     if Path(invoked_as).name == "__main__.py":
         return f"{_shorter_path(Path(sys.executable), current_folder)} -m {PROGRAM_NAME}"
@@ -162,7 +147,7 @@ def _is_on_path(program: Path, path: str | None) -> bool:
 def _shorter_path(path: Path, current_folder: Path) -> str:
     """Return the absolute or the relative path, whichever is shorter, quoted for a shell.
 
-    Follows no link: the Python of a virtual environment links to one that doesn't have this package.
+    Resolves no links: a virtual environment's Python is a link to one without this package.
     """
     absolute = os.path.abspath(path)
     relative = os.path.relpath(absolute, current_folder)

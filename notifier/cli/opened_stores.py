@@ -27,15 +27,11 @@ class OpenedStores:
 
     ports: Ports
     connect_reads: Callable[[], ReadPorts]
-    """Opens the ports of the read path. Call it inside the coroutine that `run_query` runs.
-
-    The connections belong to the event loop of that coroutine.
-    """
+    """Opens the ports of the read path. Call it in the coroutine of `run_query`, whose loop owns the connections."""
     close_reads: Callable[[], Awaitable[None]]
-    """Closes the connections of the read path."""
 
     def run_query(self, query: Coroutine[Any, Any, T]) -> T:
-        """Run one query of the read path in an event loop of its own, and return its result."""
+        """Run the coroutine in a new event loop, then close the connections of the read path."""
         return asyncio.run(self._run_query(query))
 
     async def _run_query(self, query: Coroutine[Any, Any, T]) -> T:
@@ -47,10 +43,7 @@ class OpenedStores:
 
 @contextmanager
 def open_stores(settings: Settings) -> Iterator[OpenedStores]:
-    """Open the stores while the block lasts.
-
-    Raises NoData if the folder doesn't exist, and any error that keeps this version from reading it.
-    """
+    """Open the stores while the block lasts. Raises NoData if the folder doesn't exist."""
     require_folder(settings.data)
     profile = choose(settings)
     try:
@@ -61,10 +54,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
 
 
 def require_schema(settings: Settings) -> None:
-    """Check the schema and the event log for a role that was started without `notifier up`.
-
-    Raises SchemaNewer, SchemaOlder or SchemaChanged, and UnusableEnvironment if the log will never accept this process.
-    """
+    """Check that this version can use the schema, and that the log accepts this process."""
     profile = choose(settings)
     try:
         profile.ensure_schema()
@@ -74,7 +64,6 @@ def require_schema(settings: Settings) -> None:
 
 
 def system_of(profile: Profile, settings: Settings, process_name: str, metrics: Metrics | None = None) -> System:
-    """Build the system of one process, with a unique owner name."""
     profile.warm()
     metrics = metrics or Metrics()
     ports = profile.ports(metrics)
@@ -88,12 +77,11 @@ def overview_of(ports: Ports, settings: Settings) -> Overview:
 
 
 def owner_name(process_name: str, nonce: str) -> str:
-    """Return the name of this process in leases and claims: readable, and unique because of the nonce."""
+    """Return a readable and unique name of this process for leases and claims."""
     return f"{process_name}-{os.getpid()}-{nonce}"
 
 
 def require_folder(data: Path) -> None:
-    """Raise NoData if the data folder doesn't exist."""
     if not data.is_dir():
         raise NoData(f"The folder is {data}.")
 

@@ -22,7 +22,7 @@ _PROFILE_KEY = "notifier.profile"
 """Key in click's `ctx.meta` under which --profile is stored."""
 
 MAX_DURATION = timedelta(days=36_500)
-"""Maximum duration. The current time plus this duration still fits into a datetime."""
+"""The current time plus this duration still fits into a datetime."""
 
 
 class DurationParam(click.ParamType[timedelta]):
@@ -103,7 +103,7 @@ def _store_profile(ctx: click.Context, param: click.Parameter, value: str | None
 
 
 def command_line_for(command: str, data: Path | None) -> str:
-    """Return a command line for the same data folder, ready to be copied."""
+    """Return a command line of `notifier` for this data folder, which users can copy."""
     return f"{program_command()} {command}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
 
@@ -121,10 +121,7 @@ def json_option(command: F) -> F:
 
 
 def settings_for(data: Path | None, **options: Any) -> Settings:
-    """Return the settings of the environment, overridden by the options that are not None.
-
-    Raises BadSetting, or UsageError for a bad option.
-    """
+    """Return the settings of the environment, overridden by the options that are not None."""
     context = click.get_current_context(silent=True)
     profile = context.meta.get(_PROFILE_KEY) if context else None
     values = {name: value for name, value in {"data": data, "profile": profile, **options}.items() if value is not None}

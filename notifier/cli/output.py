@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# Terminals: tables and sentences that fit the width, with colors unless NO_COLOR is set.
+# Terminals.
 
 STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "done", "delivered", "member", "block", "read"), "green"),
@@ -36,7 +36,7 @@ CONTROL_CHARACTER_REPLACEMENTS = dict.fromkeys(
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether the stream is a terminal with cursor control. FORCE_COLOR doesn't turn a pipe into one."""
+    """Return whether the stream is a terminal with cursor control, regardless of FORCE_COLOR."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 
@@ -50,19 +50,14 @@ def console(stream: TextIO | None = None) -> "Console":
 
 
 def without_control_characters(text: str) -> str:
-    """Replace characters that could control a terminal."""
     return text.translate(CONTROL_CHARACTER_REPLACEMENTS)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
-    """Return a table whose last column shrinks first.
-
-    That column is wrapped and never truncated, because it may contain an important text such as a reason.
-    `right` has the indexes of the right-aligned columns.
-    """
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right_columns: Iterable[int] = ()) -> "Table":
+    """Return a table whose last column wraps and is never truncated: it may contain a text such as a reason."""
     from rich.table import Table
 
-    right_aligned = set(right)
+    right_aligned = set(right_columns)
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate(headings):
         is_last = index == len(headings) - 1
@@ -75,14 +70,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iter
 
 
 def fields_grid(fields: Iterable[tuple[str, str]]) -> "Table":
-    """Return a grid of names and values. Long values wrap within their column."""
     from rich.text import Text
 
     return grid((Text(name, style="dim"), styled(value)) for name, value in fields)
 
 
 def grid(lines: Iterable[Sequence["Text"]]) -> "Table":
-    """Return columns without headings. The last one is wrapped."""
+    """Return columns without headings. The last column wraps."""
     from rich.table import Table
 
     result = Table.grid(padding=(0, 2, 0, 0))
@@ -102,14 +96,14 @@ def styled(cell: str) -> "Text":
 
 
 def relative_time(moment: datetime, now: datetime | None = None) -> str:
-    """Return the relative time as text: in 19 min, 3 s ago."""
+    """Return the time relative to now, such as "in 19 min" or "3 s ago"."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     duration = duration_text(abs(seconds))
     return f"in {duration}" if seconds > 0 else f"{duration} ago"
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the largest unit that gives at least 2: 19 min, 3 s."""
+    """Return a duration such as "19 min". Durations below two minutes are in seconds."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -117,14 +111,11 @@ def duration_text(seconds: float) -> str:
 
 
 SHOWN_ID_LENGTH = 8
-"""Number of characters of a random id that tables show. JSON has the whole id.
-
-Commands such as `throttle lift` accept any unambiguous prefix of at least 6 characters.
-"""
+"""Number of characters of a random id that tables show. JSON has the whole id."""
 
 
 def iso_time(moment: datetime) -> str:
-    """Return the time as ISO 8601 in UTC with milliseconds, the documented format of dumps."""
+    """Return a UTC time as ISO 8601 with milliseconds."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -141,7 +132,7 @@ def print_json(value: object) -> None:
 
 
 def print_lines(values: Iterable[Mapping[str, object]]) -> None:
-    """Print one JSON object per line, each as soon as it is read, so memory use is constant."""
+    """Print one JSON object per line, in constant memory."""
     write = sys.stdout.write
     for value in values:
         write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -167,27 +158,26 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print aligned columns, with numbers right-aligned.
-
-    On a terminal, times are relative to now.
-    """
+    """Print aligned columns. On a terminal, times are relative to now."""
     table_rows = [tuple(row) for row in rows]
-    right = [i for i in range(len(headings)) if table_rows and all(_is_number(cell(row[i])) for row in table_rows)]
+    right_columns = [
+        i for i in range(len(headings)) if table_rows and all(_is_number(cell(row[i])) for row in table_rows)
+    ]
     if is_terminal():
-        console().print(table(headings, [[_relative_cell(value) for value in row] for row in table_rows], right=right))
+        relative_rows = [[_relative_cell(value) for value in row] for row in table_rows]
+        console().print(table(headings, relative_rows, right_columns=right_columns))
         return
     lines = [tuple(headings), *(tuple(cell(value) for value in row) for row in table_rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
     for line in lines:
         cells = [
-            text.rjust(width) if i in right else text.ljust(width)
+            text.rjust(width) if i in right_columns else text.ljust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())
 
 
 def cell(value: object) -> str:
-    """Format one value for a table. Control characters are replaced, so user text can't control the terminal."""
     match value:
         case None:
             return "-"
@@ -227,7 +217,7 @@ class Check:
 
 
 def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
-    """Return the report of the checks, to be printed as the last line. An empty list of checks is a failure."""
+    """Return the JSON report of the checks. An empty list of checks is a failure."""
     return {
         "schema": CHECK_SCHEMA,
         "profile": profile,
@@ -249,7 +239,7 @@ class Advance(Protocol):
     """Callback that advances a progress bar."""
 
     def __call__(self, steps: int, items: int | None = None) -> None:
-        """Advance the bar by `steps`, and the item count of the shown rate by `items` (None: also by `steps`)."""
+        """Advance the bar by `steps`. The rate that it shows counts `items`, or `steps` if `items` is None."""
         ...
 
 

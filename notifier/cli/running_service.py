@@ -21,7 +21,7 @@ from notifier.cli.output import print_fields, print_json
 from notifier.domain.errors import OUTAGES, FileUnwritable, NoAnswer, NotRunning, Refused, Unavailable
 from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
-# Ready file: address and service key of a running notifier.
+# Ready file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,17 @@ class Ready:
     data: str
     version: str
     since: str = ""
-    """Time at which `up` started. It stays the same when a process is replaced."""
+    """Time at which `up` started."""
     insecure_dev: bool = False
     """Whether the service accepts requests from this machine without a key."""
 
 
 def ready_path(data: Path) -> Path:
-    """Return the path of the ready file, which `notifier up` always writes, in addition to `--ready-file`."""
+    """Return the path of the ready file that `up` writes even without `--ready-file`."""
     return data / "run" / "ready.json"
 
 
 def write_ready(path: Path, ready: Ready) -> None:
-    """Write the ready file. Raises FileUnwritable."""
     replace_file(path, json.dumps(asdict(ready), indent=2) + "\n")
 
 
@@ -66,7 +65,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def read_ready(data: Path) -> Ready:
-    """Return the content of the ready file. Raises NotRunning, also for the stale file of an `up` that was killed."""
+    """Return the content of the ready file. Raises NotRunning, also for the file that a killed `up` left behind."""
     try:
         ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
         running = is_alive(ready.pids["up"])
@@ -78,7 +77,6 @@ def read_ready(data: Path) -> Ready:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -97,8 +95,7 @@ def request_json(
 ) -> dict[str, object]:
     """Send a GET request, or a POST if there is a body, and return the JSON response.
 
-    Raises Refused with the service's error text for status 4xx, and also if the response is not JSON. Raises
-    Unavailable for status 5xx, and NoAnswer if there is no response.
+    Raises Refused, Unavailable or NoAnswer.
     """
     headers = {"Authorization": f"Bearer {key}", "Content-Type": content_type}
     try:
@@ -115,7 +112,6 @@ def request_json(
 
 
 def _error_text(error: HTTPError) -> str:
-    """Return the error text of the response, from problem+json if it has that format."""
     try:
         problem = json.load(error)
         return f"{error.code}: {problem.get('detail') or problem.get('title')}"
@@ -139,7 +135,6 @@ class EventSender:
     as_json: bool
 
     def send(self, event: Mapping[str, object]) -> None:
-        """Send one event, and print its receipt."""
         receipt = send_event(*service_url_and_key(self.data, self.url, self.key), event)
         if self.as_json:
             print_json(receipt)
@@ -147,7 +142,7 @@ class EventSender:
             print_fields(receipt)
 
     def send_all(self, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
-        """Send events as one batch, and return their receipts. Raises Refused if one of them is refused."""
+        """Send events as one batch, and return their receipts. Raises Refused as `send_events` does."""
         return send_events(*service_url_and_key(self.data, self.url, self.key), events)
 
 
@@ -165,8 +160,7 @@ sequence_option = click.option(
     "--sequence",
     type=click.IntRange(1, HIGHEST_SEQUENCE),
     default=None,
-    help="Sequence number; of all changes between the two accounts the highest wins."
-    "  [default: microseconds since 1970]",
+    help="Sequence number; the change with the highest number wins.  [default: microseconds since 1970]",
 )
 
 
@@ -203,14 +197,13 @@ def service_url_and_key(data: Path | None, url: str | None, key: str | None) -> 
 
 
 def send_event(url: str, key: str, event: Mapping[str, object]) -> Mapping[str, object]:
-    """Send one event and return its receipt."""
     return request_json(f"{url}/v1/events", key, json.dumps(event).encode(), "application/cloudevents+json")
 
 
 def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
     """Send events as one batch and return their receipts.
 
-    If the service refuses any event, this raises Refused with the first refusal. The valid events are accepted anyway.
+    Raises Refused with the first refusal of an event. The service has then accepted the valid events.
     """
     body = json.dumps(events).encode()
     results: list[dict[str, Any]] = request_json(f"{url}/v1/events", key, body, "application/cloudevents-batch+json")[
@@ -226,17 +219,15 @@ def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
 MAX_RETRY_SECONDS = 600.0
 """Seconds from the first attempt after which an outage makes the command fail."""
 RETRY_PAUSE_SECONDS = 1.0
-"""Seconds between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutageRetry:
-    """Calls a function again during an outage, up to a time limit."""
+    """Retries a function during an outage, up to a time limit."""
 
     max_retry_seconds: float = MAX_RETRY_SECONDS
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Call `work`, and retry it during an outage. Raises the outage once the time limit has passed."""
         started, reported = time.monotonic(), False
         while True:
             try:

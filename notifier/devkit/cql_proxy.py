@@ -1,7 +1,7 @@
 """CQL proxy that can make statements to Cassandra fail.
 
-Of four statements it fails one as Overloaded: that statement does not reach the node. Another one takes effect; if it
-is a plain write, the proxy replaces its response with a write timeout.
+While it injects errors, one statement in four does not reach the node, and fails as Overloaded. One plain write in four
+takes effect, but its response is replaced by a write timeout.
 """
 
 import struct
@@ -31,11 +31,10 @@ class CqlProxy(TcpProxy):
     is_refusing: bool = False
     """Whether errors are injected now."""
     error_count: int = 0
-    """Number of injected errors."""
     statement_numbers: Iterator[int] = field(default_factory=count)
 
     def refuse(self, seconds: float) -> bool:
-        """Inject a first error, and more for the given seconds after it. Return False if there was no error.
+        """Inject errors until the given seconds after the first one. Return whether there was any.
 
         The time starts at the first error, because a client that has lost the node may still be reconnecting.
         """
@@ -76,7 +75,7 @@ class RefusalHook(ConnectionHook):
         statement_number = next(self.proxy.statement_numbers) % 4
         if statement_number == 1:
             self.injected_errors[stream] = OVERLOADED
-            # Replace it with a request without effect, so that a response comes only if the node answers.
+            # Send a request without effect instead, so that a response comes only if the node answers.
             return HEADER.pack(REQUEST_VERSION, 0, stream, OPTIONS, 0)
         if statement_number == 3:
             self.injected_errors[stream] = WRITE_TIMEOUT

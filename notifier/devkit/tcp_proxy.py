@@ -15,7 +15,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class ConnectionHook:
-    """Hook that may change the data of one connection, in both directions. This one passes it on unchanged."""
+    """Hook that may change the data of one connection, in both directions. This class changes nothing."""
 
     def change_request(self, chunk: bytes) -> bytes:
         return chunk
@@ -26,17 +26,16 @@ class ConnectionHook:
 
 @dataclass(slots=True, kw_only=True)
 class TcpProxy:
-    """Listens from its creation on. It forwards connections once `upstream` is set, and resets them before."""
+    """Listens from its creation on, and resets connections until `upstream` is set."""
 
     upstream: tuple[str, int] | None = None
     latency: float = 0.0
     """Delay of each chunk in seconds, in both directions."""
     is_cut: bool = False
-    """Whether new connections are reset at once."""
+    """Whether new connections are reset."""
     drops_responses: bool = False
     """Whether responses are dropped. Requests still arrive."""
     dropped_bytes: int = 0
-    """Bytes of dropped responses."""
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=256))
     _open_sockets: set[socket.socket] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -49,7 +48,7 @@ class TcpProxy:
         return int(self._listener.getsockname()[1])
 
     def cut(self, seconds: float) -> None:
-        """Reset every connection and reject new ones for the given seconds."""
+        """Reset all connections, and new ones for the given seconds."""
         self.is_cut = True
         try:
             self.reset_all()
@@ -66,7 +65,7 @@ class TcpProxy:
             self.latency = 0.0
 
     def reset_all(self) -> None:
-        """Reset every connection, even amid a message. New connections are still accepted, unless `is_cut` is set."""
+        """Reset the open connections, even amid a message."""
         with self._lock:
             connections, self._open_sockets = self._open_sockets, set()
         for connection in connections:

@@ -23,7 +23,7 @@ MAX_BAR_WIDTH = 40
 
 
 class AudienceCommands(CommandGroup):
-    """Commands of `notifier audience`. An argument that is no command is an account to show."""
+    """Commands of `notifier audience`. If the first argument is no command, it is an account to show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((arg for arg in args if not arg.startswith("-")), None)
@@ -76,8 +76,8 @@ def verify(
 ) -> None:
     """Compare the bitmaps and counts of an account with the stored rows of follows and preferences.
 
-    With --sample, only some shards are compared. Of the other shards, the bitmaps must be readable and the stored
-    follower counts right.
+    With --sample, only some shards are compared. The other shards are checked for unreadable bitmaps and wrong follower
+    counts.
 
     Exit code 1 if anything differs or is unreadable.
     """
@@ -149,7 +149,6 @@ def _print_drift(report: Mapping[str, object]) -> None:
 
 
 def require_account(ports: Ports, user: UserId) -> None:
-    """Raise NotFound if the account doesn't exist."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"Account {user} doesn't exist.")
 

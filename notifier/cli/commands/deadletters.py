@@ -29,8 +29,8 @@ from notifier.topics import PROCESSING_LANES
 def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
     """List the newest dead letters, each with its cause.
 
-    Dead letters are records and slices that could not be processed. At the first failure beyond its dead-letter limit a
-    lane stops, and adds no more dead letters. `lanes` shows which lanes are stopped, and `resume` resumes a lane.
+    Dead letters are records and slices that could not be processed. A lane stops at the first failure beyond its
+    dead-letter limit. `lanes` shows which lanes are stopped, and `resume` resumes a lane.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)

@@ -32,7 +32,6 @@ CLUSTER_FAULT_KINDS = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
-"""Faults of engines and of their networks, for the cluster profile only."""
 PROFILE_HELP = (
     "Set of technologies; cluster starts Kafka, Cassandra and Valkey in the folder, and needs Java and Maven."
 )
@@ -51,9 +50,9 @@ FAULT_LIST = "\n".join(
 )
 """List of the faults, for the end of the help. In the help of an option, click would break names at their hyphens."""
 MIN_BURSTS = 20
-"""Minimum number of bursts that a headless demo must produce.
+"""Least number of bursts of a headless demo without --collapse.
 
-It applies without --collapse, and with at least the default numbers of mentions and celebrities.
+It applies to at least the default numbers of mentions and celebrities.
 """
 
 
@@ -140,7 +139,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     "--faults", type=FaultList(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
 )
 @click.option(
-    "--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each fault store-outage."
+    "--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of a store-outage fault."
 )
 @click.option(
     "--keep",
@@ -175,9 +174,8 @@ def demo(
     """Show a storm of mentions for 200 million users in a browser.
 
     With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
-    compares stores, inboxes and alerts with the results that the formulas of the users predict. --mentions,
-    --threshold, --faults and --outage apply only with --headless; --port, --open and --fresh only without it. --json
-    implies --headless.
+    compares stores, inboxes and alerts with results that formulas predict. --mentions, --threshold, --faults and
+    --outage apply only with --headless; --port, --open and --fresh only without it. --json implies --headless.
     """
     from notifier.devkit.check.check_run import CheckPlan
     from notifier.devkit.fixture.world import World
@@ -272,10 +270,7 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 @contextmanager
 def _empty_folder(keep: Path | None) -> Iterator[Path]:
-    """Yield an empty folder, which is `keep` or temporary. Raises Unwritable or FolderNotEmpty.
-
-    In a used folder the check would report the deliveries of the earlier run as wrong.
-    """
+    """Yield an empty folder: in a used one the check would report the deliveries of the earlier run as wrong."""
     if keep is not None:
         prepare_data_folder(keep)
         if any(keep.iterdir()):

@@ -33,14 +33,11 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("notifier-demo")
 """Default data folder: in the current folder, where the next start finds it, and easy to delete."""
 COLLAPSE_SECONDS = 20
-"""Collapse window in seconds.
-
-It is longer than a storm, so a storm becomes one burst. A visitor who waits a moment sees the next burst.
-"""
+"""Collapse window in seconds: longer than a storm, so that a storm becomes one burst."""
 BUDGET_REFILL_SECONDS = 60
-"""Seconds after which the fan-out budget of @nova allows one more burst. It begins with six bursts.
+"""Seconds after which the fan-out budget of @nova, which begins with six bursts, allows one more.
 
-By default this takes an hour. With a minute, a visitor sees that the budget limits storms, but never waits long.
+The usual value is an hour, for which a visitor would not wait.
 """
 LOAD_PAUSE_SECONDS_PER_FOLLOWER = 40e-9
 """Pause after the load of the first celebrity, in seconds per follower: 8 s for 200 million.
@@ -48,7 +45,7 @@ LOAD_PAUSE_SECONDS_PER_FOLLOWER = 40e-9
 Otherwise the load of the second celebrity would slow down the first burst.
 """
 MAX_SEARCHED_MEMBERS = 1 << 20
-"""Members that are searched for the four demo users. Any 600,000 include a VIP who was active within a week."""
+"""Members that are searched for the demo users. Any 600,000 members include a VIP who was active within a week."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class FixtureLoading:
     profile: "Profile"
     stopping: Signal
     has_begun: bool = False
-    """Whether this start of the demo loads users. False if an earlier start has loaded all of them."""
+    """Whether this start of the demo loads users."""
     repeats_interrupted_load: bool = False
     """Whether an earlier start was interrupted while it loaded users, so that this one loads them again."""
     cancelled: Signal = field(default_factory=Signal)
@@ -71,7 +68,7 @@ class FixtureLoading:
     failure: BaseException | None = None
 
     def start(self) -> None:
-        """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
+        """Start the thread, unless all users are already loaded."""
         from notifier.devkit.fixture.world_loader import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
@@ -145,7 +142,7 @@ class FixtureLoading:
 
         advance(0)  # shows 0 %
         WorldLoader.into(ports)(self.world, advance, pause_after_first_celebrity)
-        # Rename the marker last: without it, the next start repeats the load, with the same result.
+        # Rename the marker last: until then, the next start repeats the load, with the same result.
         (self.data / DEMO_LOADING_MARKER).replace(self.data / DEMO_LOADED_MARKER)
 
 
@@ -221,7 +218,7 @@ class BrowserDemo:
         return settings
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
-        # Lower the threshold, so that the first two accounts use the celebrity lane even if they have few followers.
+        # Lower the threshold, so that the first two celebrities are in the celebrity lane even with few followers.
         threshold = min(
             settings.threshold, *(self.world.size(celebrity) for celebrity in range(min(2, self.world.celebrities)))
         )
@@ -236,10 +233,7 @@ class BrowserDemo:
         return {VARIABLE_PREFIX + name: value for name, value in variables.items()}
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
-        """Mark a new data folder as a demo's, before anything runs on it. Remove an old demo's data if requested.
-
-        Also continues an interrupted removal. Raises NotADataFolder, OtherWorld or Unwritable.
-        """
+        """Mark a new data folder as a demo's. Remove old demo data if requested, or if a removal was interrupted."""
         from notifier.api.role_status import loading_file
         from notifier.cli.commands.demo_folder import has_owned_files, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.world_loader import DEMO_LOADING_MARKER, write_world_marker
@@ -254,7 +248,6 @@ class BrowserDemo:
             write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
 
     def _require_same_world(self) -> None:
-        """Raise OtherWorld if the folder has other generated users."""
         from notifier.devkit.fixture.world_loader import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
@@ -298,9 +291,8 @@ class BrowserDemo:
 def demo_users(world: "World") -> list[str]:
     """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
-    Each is the first user of its kind who follows nova without a mute. Users who also follow orion are preferred, then
-    users with a device and English (the language of the page), then users with a device. If there is no user of a
-    kind, the first follower of nova takes the place.
+    They see the bursts of nova and, if possible, of orion. Users with a device and English, the language of the page,
+    are preferred.
     """
     import numpy as np
 

@@ -55,7 +55,7 @@ OWNED_FILE_PATTERNS = (
 )
 """Patterns of the files that a notifier owns, in the order of their removal.
 
-The markers come last: they identify a folder as a demo's even if its removal was interrupted.
+The markers come last, so that an interrupted removal leaves a folder that is still known as a demo's.
 """
 LOCK_FILE = Path("run", "lock")
 """Lock file in the data folder. It is never removed."""
@@ -85,10 +85,9 @@ def remove(path: Path) -> None:
 
 
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Remove a notifier's files from a demo's folder. Other files and the lock file stay.
+    """Remove a notifier's files from a demo's folder, except the lock file, for which other processes may wait.
 
-    Raises Unwritable. Raises NotADataFolder if a notifier's files are not a demo's: there is no marker of a demo, or
-    another program wrote demo.json. The caller must hold the folder's lock, for which other processes may wait.
+    The caller must hold the lock. Raises NotADataFolder if there are a notifier's files but no marker of a demo.
     """
     markers = [data / marker for marker in DEMO_MARKERS if is_world_marker(data / marker)]
     if not markers:
@@ -107,12 +106,10 @@ def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> Non
 
 
 def is_partly_removed(data: Path) -> bool:
-    """Return whether an earlier removal was interrupted."""
     return is_world_marker(data / DEMO_REMOVAL_MARKER)
 
 
 def has_owned_files(data: Path) -> bool:
-    """Return whether the folder has a file of a notifier, apart from the lock file."""
     return next(_owned_files(data), None) is not None
 
 

@@ -64,7 +64,6 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
 
 
 def is_in_device_bitmap(ports: Ports, member: Member) -> bool:
-    """Return whether the bitmap that fan-out uses says that the member has a device."""
     bits = read_bitmap(ports.sets, SetKind.WITH_DEVICE, None, shard_of(member))
     return bits is not None and contains(bits, member)
 

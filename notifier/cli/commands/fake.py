@@ -31,11 +31,10 @@ ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
     Platform.WEB: "any endpoint; messages to endpoints of the fixture, like /wpush/v2/fixture-7 of u7, are decrypted",
 }
-"""Texts, printed at the start, that say which device addresses each fake accepts."""
+"""Device addresses that each fake accepts, as text."""
 FAKES_ROLE = "fakes"
 """Role of `up` that runs all fakes."""
 HEARTBEAT_INTERVAL_SECONDS = 1.0
-"""Seconds between two heartbeats. Before each one, the fakes are checked."""
 SCRIPT_HELP = (
     "Misbehavior of the fake, options separated by commas: gone=2% (devices whose app is uninstalled), elsewhere=1%"
     " (devices of another environment, project or key), limited=30s (429 for this time), down=30s (503), stall or"
@@ -94,7 +93,7 @@ def apns(**options: Any) -> None:
 @fake.command(epilog=example("notifier fake fcm --port 9002 --script limited=30s,after=10s"))
 @_options
 def fcm(**options: Any) -> None:
-    """Run a fake of Google's push server, and of the one that issues access tokens."""
+    """Run a fake of Google's push server, and of the server that issues access tokens."""
     _run_fake(Platform.FCM, options)
 
 
@@ -137,7 +136,7 @@ def all_fakes(*, script: str, parent: int | None, data: Path | None, **ports: in
             beat()
 
 
-# A fake in the foreground: prints its address and its counts.
+# A fake in the foreground.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +151,6 @@ class FakeProviderCommand:
     as_json: bool
 
     def run(self, platform: Platform, stopping: Signal) -> None:
-        """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or UnusableEnvironment."""
         behavior = parse_behavior(self.script, platform)
         _require_certificate(self.certificate)
         with run_fake(platform, behavior, port=self.port, out=self.out, certificate=self.certificate) as server:
@@ -212,7 +210,6 @@ def _require_certificate(file: Path | None) -> None:
 
 
 def _count_text(hosted: "HostedFake") -> str:
-    """Return the counts of responses, most frequent first, and those of alerts and connections."""
     counts = sorted(hosted.response_counts.items(), key=lambda item: -item[1])
     responses = ", ".join(f"{count:,} {response}" for response, count in counts) or "no requests yet"
     return (

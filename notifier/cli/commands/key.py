@@ -22,8 +22,8 @@ SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics"
 def key() -> None:
     """Add, list and remove the keys of services. Each key has scopes.
 
-    Running API processes apply changes within a second. To rotate a key, add another one with the same name and give it
-    to the service. Then remove the old key by its id.
+    Running API processes apply changes within a second. To rotate a key, add a second key with the same name and give
+    it to the service. Then remove the old key by its id.
     """
 
 
@@ -79,7 +79,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def remove(id_or_name: str, data: Path | None, as_json: bool) -> None:
-    """Remove a key by its id or unique name. It stops working within a second."""
+    """Remove a key by its id or unique name. The key stops working within a second."""
     with _key_file(data).edit() as keys:
         removed = selected_key(id_or_name, keys)
         keys.remove(removed)
@@ -109,7 +109,6 @@ def key_json(service_key: "ServiceKey") -> dict[str, object]:
 
 
 def _key_file(data: Path | None) -> "ServiceKeyFile":
-    """Return the key file, which the secret of the installation protects."""
     from notifier.api.auth.service_keys import ServiceKeyFile, installation_keys
     from notifier.cli.opened_stores import require_folder
 

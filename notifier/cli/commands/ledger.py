@@ -36,7 +36,6 @@ def ledger(burst: str, data: Path | None, as_json: bool) -> None:
 
 
 def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
-    """Return the object that `--json` prints. Raises NotFound."""
     from notifier.cli.opened_stores import active_throttle_ids
 
     progress = ports.ledger.read([key]).get(key)

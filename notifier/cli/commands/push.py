@@ -88,10 +88,10 @@ def push() -> None:
 def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json: bool) -> None:
     """Send a test alert to all devices of a user, and show each result.
 
-    It uses the same credentials or fakes as other alerts. It doesn't count toward a frequency cap, and removes no
-    device.
+    The alert is sent with the same credentials or fakes as other alerts. It doesn't count toward a frequency cap, and
+    no device is removed.
 
-    Exit code 1 unless there are devices and all of them accepted it.
+    Exit code 1 unless there are devices and all of them accepted the alert.
     """
     from notifier.cli.opened_stores import open_stores
 

@@ -21,12 +21,11 @@ from notifier.ports.all_ports import Ports
 # Commands `notifier reach held`, `release` and `drop`: held mentions that await a decision.
 
 MENTIONS_PER_BATCH = 500
-"""Held mentions per batch."""
 SHOWN_TEXT_LENGTH = 60
 """Characters of a text in the table. JSON has the whole stored text."""
 
 DecideBatch = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
-"""Decides held mentions. Returns those that were still undecided."""
+"""Decides held mentions. Returns those that this call has decided."""
 
 of_option = click.option("--of", "mentioned", default=None, help="Only mentions of this account.")
 by_option = click.option("--by", "author", default=None, help="Only mentions by this account.")
@@ -75,7 +74,7 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
 @data_option
 @json_option
 def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path | None, as_json: bool) -> None:
-    """Release held mentions. Each is delivered once, now, without alerts if its author's cap is used up.
+    """Release held mentions. They are delivered now, without alerts if the author's cap is used up.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
     held mentions by the author remain held. If the author's verdict is `deny` by now, nothing is delivered.
@@ -119,14 +118,14 @@ def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | 
 
 
 def _without_retracted_text(ports: Ports, held_mentions: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return the held mentions. Those that were retracted meanwhile have no text."""
+    """Return the held mentions, without the text of retracted ones."""
     from notifier.flow.intake.held_mention_release import with_current_text
 
     return with_current_text(ports.retractions, held_mentions)
 
 
 def held_mentions_of(ports: Ports, *, mentioned: str | None = None, author: str | None = None) -> Iterator[HeldMention]:
-    """Yield the held mentions that mention an account, if given, and that are by an author, if given."""
+    """Yield the held mentions of an account by an author. None stands for any account or author."""
     account_id, author_id = (None if name is None else UserId(name.removeprefix("@")) for name in (mentioned, author))
     return (
         mention
@@ -238,8 +237,8 @@ def set_reach(
 ) -> None:
     """Set the verdict on an account's mentions, from its next mention on.
 
-    The verdict applies until it is changed. If two operators set verdicts at the same time, one of them wins. The other
-    operator sees that verdict and exit code 1.
+    The verdict applies until it is changed. If two operators set verdicts at the same time, one verdict wins. The other
+    operator sees the winning verdict, and exit code 1.
     """
     from notifier.cli.opened_stores import open_stores
 
@@ -285,7 +284,7 @@ def list_verdicts(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
-    """Show how far an account's mentions reach, and who set it."""
+    """Show the verdict on an account's mentions, and who set it."""
     from notifier.cli.opened_stores import open_stores
 
     user = parse_account_name(account)
@@ -310,7 +309,6 @@ def parse_account_name(account: str) -> UserId:
 
 
 def require_known_account(ports: Ports, user: UserId) -> None:
-    """Raise NotFound if the directory doesn't know the account."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
 

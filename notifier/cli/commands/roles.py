@@ -29,7 +29,7 @@ number_option = click.option(
     type=click.IntRange(1),
     default=1,
     hidden=True,
-    help="Number of the process among those of its role in one folder.",
+    help="Number of the process among the processes of its role.",
 )
 
 
@@ -64,7 +64,7 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
 def pump(parent: int | None, data: Path | None) -> None:
     """Run only the pump, in one process.
 
-    It runs the router, coordinators, retractor, indexers, dispatcher, reconciler, monitor, roll-up and live publisher.
+    The pump reads all streams, and runs the periodic work such as that of the dispatcher and the reconciler.
     """
     from notifier.cli.opened_stores import system_of
     from notifier.cli.supervisor.pump_process import run
@@ -122,8 +122,8 @@ def process_name_of(role: str, number: int) -> str:
 def set_up_role(process_name: str, settings: Settings, parent: int | None) -> Settings:
     """Set up the process of a role, and return the settings.
 
-    A role of `up` ends with its parent, and shares its metrics with the other roles of `up` through files. A role that
-    runs alone checks the schema. Raises NoData, DiskFull, and the errors of `require_schema`.
+    A role of `up` ends with its parent, and shares its metrics with the other roles of `up`. A role that runs alone
+    checks the schema.
     """
     from notifier.cli.opened_stores import require_folder, require_schema
     from notifier.cli.supervisor.shared_metric_files import share_metrics
@@ -158,7 +158,7 @@ def _remove_old_files(process_name: str, data: Path) -> None:
 
 
 def readiness_reporter(process_name: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that reports the role as ready. Call it once the role can work."""
+    """Return a function that reports that the role can work."""
     from notifier.cli.supervisor.pid_files import pid_files_of
 
     def report_ready() -> None:
@@ -169,7 +169,6 @@ def readiness_reporter(process_name: str, settings: Settings, beat: Callable[[],
 
 
 def heartbeat_sender(process_name: str, settings: Settings, parent: int | None) -> Callable[[], None]:
-    """Return the function that sends the heartbeats of the role."""
     file = (
         standalone_heartbeat_file(settings.data, process_name)
         if parent is None
@@ -184,7 +183,7 @@ def stop_signal() -> Iterator[Signal]:
     """Yield an event that SIGTERM and Ctrl-C set while the block lasts."""
     stopping = Signal()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    # Set it in a thread: the handler interrupts the main thread, which may hold the event's lock while it waits.
+    # Set the event in a thread: the handler interrupts the main thread, which may hold the event's lock.
     previous_handlers = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
     try:
         yield stopping

@@ -98,7 +98,6 @@ def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool
 
 
 def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
-    """Return a CloudEvent like those of the tweet service, or of the account service if `tweet` is None."""
     if tweet is not None:
         return cloud_event(DELETED_TYPE, {"tweet": tweet, "author": author}, now)
     return cloud_event(PROTECTED_TYPE if protected else ERASED_TYPE, {"user": author}, now)
@@ -123,7 +122,6 @@ def follow(*, follower: str, followed: str, end: bool, sequence: int | None, sen
 def follow_event(
     follower: str, followed: str, *, end: bool, sequence: int | None, now: datetime
 ) -> Mapping[str, object]:
-    """Return a CloudEvent like those of the graph service."""
     pair = {"follower": follower, "followed": followed, "sequence": sequence or sequence_at(now)}
     event_type = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
     return cloud_event(event_type, pair, now)
@@ -163,7 +161,7 @@ def unblock(*, blocked: str, blocker: str, sequence: int | None, sender: EventSe
 def block_event(
     blocker: str, blocked: str, *, blocks: bool, sequence: int | None, now: datetime
 ) -> Mapping[str, object]:
-    """Return a CloudEvent like those of the graph service. Names may begin with @."""
+    """Return a CloudEvent. Names may begin with @."""
     pair = {"blocker": blocker.removeprefix("@"), "blocked": blocked.removeprefix("@")}
     event_type = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
     return cloud_event(event_type, {**pair, "sequence": sequence or sequence_at(now)}, now)
@@ -174,7 +172,7 @@ def block_event(
 SHARDS_PER_READ = 64
 """Shards per read of the VIP bitmaps: at most 1 MB."""
 MAX_ACCOUNTS = 1_000
-"""Maximum accounts per command, which sends them in one batch of events."""
+"""Maximum number of accounts per command. They are sent as one batch of events."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
@@ -223,7 +221,7 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
 
 
 def first_vips(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
-    """Return the total number of VIPs, and the first of them by member number."""
+    """Return the total number of VIPs, and the first `limit` of them by member number."""
     total, first = 0, list[Member]()
     for shard, bits in _vip_bitmaps(ports):
         vips = members(bits, shard)
@@ -256,14 +254,12 @@ def _send_vip_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: boo
 
 
 def vip_event(user: str, *, is_vip: bool, now: datetime) -> Mapping[str, object]:
-    """Return a CloudEvent like those of the account service."""
     return cloud_event(CHANGED_TYPE, {"user": user, "vip": is_vip, "sequence": sequence_at(now)}, now)
 
 
-# Command `notifier storm`: sends many mentions of one account at a constant rate.
+# Command `notifier storm`.
 
 BATCHES_PER_SECOND = 10
-"""Batches that `storm` sends per second."""
 BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def services() -> None:
     """Run Kafka, Cassandra and Valkey on this machine: `up`, `status`, `down`.
 
-    They keep running after the command has ended. They are for trials and tests: one node of each, which listens only
-    on the loopback interface.
+    The services keep running after the command has ended. They are for trials and tests: one node each, which listens
+    only on the loopback interface.
     """
 
 

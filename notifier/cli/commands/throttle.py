@@ -75,7 +75,7 @@ def set_throttle(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Set a throttle. It expires by itself, and the tier ramps up over 30 seconds."""
+    """Set a throttle. At its end, the tier ramps up over 30 seconds."""
     from notifier.cli.opened_stores import open_stores
 
     if pause == (rate is not None):

@@ -24,8 +24,8 @@ MIN_LIFETIME = timedelta(seconds=1)
 def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     """Print an access token for a user's inbox.
 
-    Its bearer can act as that user until it expires. If NOTIFIER_ISSUER_NAME is set, only that issuer makes tokens, and
-    this command fails.
+    The bearer of the token can act as that user until the token expires. If NOTIFIER_ISSUER_NAME is set, only that
+    issuer makes tokens, and this command fails.
     """
     from notifier.cli.opened_stores import open_stores
 

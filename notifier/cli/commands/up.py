@@ -108,7 +108,7 @@ def run_service(
     started_at: float,
     open_forks: OpenForks = fork_server,
 ) -> None:
-    """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
+    """Run all roles until SIGINT or SIGTERM."""
     from notifier.api.role_status import loading_file
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.flow.indexing.tier_rule import load_tier_rule
@@ -139,10 +139,7 @@ def run_service(
 
 
 def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
-    """Return the settings with the script of the command line. Raises UsageError if the script is invalid.
-
-    `require_script` checks a script from the settings.
-    """
+    """Return the settings with the script of the command line. Raises UsageError if that script is invalid."""
     if script is None:
         return push
     parse_behavior(script, Platform.APNS)
@@ -183,7 +180,7 @@ class ServiceRunner:
         """Fakes that `up` runs; before `run`, there are none."""
 
     def run(self, stopping: Signal) -> None:
-        """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or UnusableEnvironment."""
+        """Run the roles until `stopping` is set."""
         with ExitStack() as reservations:
 
             def reserve(host: str, port: int) -> int:
@@ -233,7 +230,6 @@ class ServiceRunner:
         )
 
     def _remove_old_files(self, run: Path) -> None:
-        """Remove the metrics, pid files, heartbeats and ready files of an earlier run."""
         for path in self.ready_files:
             path.unlink(missing_ok=True)
         for folder in ("metrics", "up", "heartbeats"):

@@ -33,10 +33,7 @@ DIED, HUNG = "died", "hung"
 
 
 Start = Callable[[], RoleProcess | None]
-"""Starts a process. Returns None if it can't be started yet.
-
-Raises OSError if the disk has no room for its log, or if the machine allows no more processes.
-"""
+"""Starts a process, or returns None if that is not possible yet. Raises OSError."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +52,7 @@ class Child:
     """Whether `up` is ready only after this process."""
     process: RoleProcess | None = None
     exit_codes: list[int] = field(default_factory=list)
-    """Exit codes of the latest processes. A process that ran for STEADY_UPTIME_SECONDS discards the earlier ones."""
+    """Exit codes, oldest first. The end of a process that ran for STEADY_UPTIME_SECONDS removes the earlier ones."""
     started_at: float = 0.0
     next_start_at: float = 0.0
     """Earliest time of the next start."""
@@ -67,7 +64,7 @@ class Child:
         return self.process.pid if self.process else None
 
     def supervise(self) -> None:
-        """Start the process when it is due, detect its death, and kill it when it hangs. Never blocks."""
+        """Start the process when it is due, detect its death, and kill it when it hangs."""
         if self.process is None:
             if self.now() >= self.next_start_at:
                 self._start()
@@ -86,7 +83,7 @@ class Child:
             self._on_death(NOT_STARTED_EXIT_CODE)
 
     def _kill(self, silence_seconds: float) -> None:
-        """Kill the process without SIGTERM, which a hung one may not handle. The next `supervise` detects its death."""
+        """Kill the process without SIGTERM, which a hung process may not handle."""
         assert self.process is not None
         LOGGER.warning(
             "no heartbeat from role %s (process %d) for %g s, killing and restarting it",
@@ -123,8 +120,8 @@ class Child:
 def make_start(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
     """Return a function that starts a child process `notifier` with these arguments.
 
-    The child leads a process group, and ends when this process ends. It gets an interpreter of its own if `forks` is
-    None or the fork fails.
+    The child leads a process group, and ends when this process ends. Without `forks`, or if a fork fails, it gets an
+    interpreter of its own.
     """
     command_line = [*arguments, "--parent", str(os.getpid())]
 
@@ -142,7 +139,6 @@ def make_start(arguments: Sequence[str], environment: Mapping[str, str], log: Pa
 def start_interpreter(
     arguments: Sequence[str], environment: Mapping[str, str], log_file: BinaryIO
 ) -> "subprocess.Popen[bytes]":
-    """Start `notifier` in an interpreter of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "notifier", *arguments],
         stdin=subprocess.DEVNULL,
@@ -154,7 +150,7 @@ def start_interpreter(
 
 
 def rotate_large_log(log: Path) -> None:
-    """Rename a log of more than MAX_LOG_BYTES. It replaces the log that was renamed before."""
+    """Rename a log of more than MAX_LOG_BYTES, which replaces the previously renamed log."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
 

@@ -34,17 +34,16 @@ class FakeProviders:
     """The fakes that `up` runs, all in one process."""
 
     ports: Mapping[Platform, int]
-    """Ports of the fakes. They stay the same when the process that serves them is replaced."""
+    """Ports of the fakes. A replacement of the process keeps them."""
     data: Path
     push: PushSettings
-    """Push settings of `up`."""
 
     @classmethod
     def of(cls, settings: Settings, reserve_port: Callable[[str, int], int]) -> Self:
         """Reserve a port for each fake that `up` must run.
 
-        If a platform's setting has the address of another fake, `up` runs none for it. Without the reservation, an
-        outgoing connection of another process could get the port while the fake starts or restarts.
+        A platform whose setting has the address of another fake gets none. Without the reservation, an outgoing
+        connection of another process could get the port while the fake starts or restarts.
         """
         push = settings.push
         faked = [provider for provider in Platform if push.uses_fake(provider) and not push.settings_for(provider).fake]
@@ -52,7 +51,7 @@ class FakeProviders:
 
     @property
     def arguments(self) -> Sequence[str]:
-        """Arguments of `notifier` that run the role."""
+        """Arguments with which `notifier` runs the fakes."""
         ports = [argument for platform, port in self.ports.items() for argument in (f"--{platform}", str(port))]
         return ["fake", "all", *ports, "--script", self.push.fake_script]
 
@@ -119,7 +118,6 @@ def _origin(port: int) -> str:
 
 
 def parse_behavior(script: str, platform: Platform) -> "Behavior":
-    """Parse the script of a fake. Raises UsageError."""
     from notifier.devkit.fake_providers.behavior import Behavior
 
     try:

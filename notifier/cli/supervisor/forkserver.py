@@ -1,7 +1,7 @@
-"""Fork server: a process that imports the roles' modules and forks each role.
+"""Fork server: a process that imports the roles' modules and forks roles on request.
 
-`forkserver_client.py` starts one for each `notifier up`, and sends requests to its standard input. Linux only.
-Decision 64 compares it with the fork server of `multiprocessing`.
+Linux only. `forkserver_client.py` sends the requests to the server's standard input. Decision 64 compares this server
+with that of `multiprocessing`.
 """
 
 import gc
@@ -39,7 +39,6 @@ MODULES = (
 )
 """Modules that the roles import. Without the fork server, each role spends half a second on these imports."""
 PROFILE_MODULES: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
-"""Additional modules by profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class ForkRequest:
 
 
 def main(profile: str, parent: int) -> None:
-    """Run the fork server until `up` has ended. In a fork, run its role."""
+    """Run the fork server until `up` ends. In a fork, run the requested role."""
     end_with_parent(parent)
     set_command_line([sys.executable, "-m", __spec__.name, profile, str(parent)])
     with socket(fileno=os.dup(0)) as channel:
@@ -66,10 +65,7 @@ def main(profile: str, parent: int) -> None:
 
 
 def _freeze_objects() -> None:
-    """Exclude all current objects from garbage collection.
-
-    Raises RuntimeError if an import started a thread, which would be missing in forks.
-    """
+    """Exclude all current objects from garbage collection. Raises RuntimeError if an import started a thread."""
     if threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("an import started a thread, which would be lost in a fork")
     gc.collect()
@@ -77,9 +73,9 @@ def _freeze_objects() -> None:
 
 
 def _serve(channel: socket, parent: int) -> ForkRequest | None:
-    """Fork a role for each request. Return the request in the fork.
+    """Fork a role for each request. In the fork, return the request.
 
-    In the fork server itself, return None when `up` closes the channel.
+    In the fork server, return None when `up` closes the channel.
     """
     channel.send(READY)
     while True:
@@ -96,8 +92,8 @@ def _serve(channel: socket, parent: int) -> ForkRequest | None:
 def _fork_twice() -> bool:
     """Fork a role as a child of `up`, so that it survives the fork server. Return True in the role.
 
-    An intermediate process forks the role and ends at once. The kernel then gives the orphan to `up`, which is a
-    subreaper during the request. Raises OSError if the machine allows no more processes.
+    An intermediate process forks the role and ends. The kernel then gives the orphan to `up`, which is a subreaper
+    during the request.
     """
     if intermediate_pid := os.fork():
         if os.waitpid(intermediate_pid, 0)[1]:

@@ -22,17 +22,17 @@ LOGGER = logging.getLogger("notifier.up")
 
 LOG_NAME = "forkserver"
 IMPORT_TIMEOUT_SECONDS = 60.0
-"""Time limit of the imports. An idle machine needs one second. Imports are slow on a crowded machine."""
+"""Time limit of the imports. An idle machine needs one second, a crowded machine far more."""
 FORK_TIMEOUT_SECONDS = 5.0
-"""Time limit of one fork in seconds. A fork takes milliseconds."""
+"""Time limit of one fork. A fork takes milliseconds."""
 MAX_CONSECUTIVE_FAILURES = 2
 """Failed starts or forks in a row after which no fork server is started. Each role then gets its own interpreter."""
 IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
-"""Bitmaps need no linear algebra. Without this numpy starts a thread per core, which a fork would lose."""
+"""Keeps numpy from starting a thread per core, which a fork would lose."""
 ARGUMENT_PADDING = " " * 1000
 """Unused argument. It reserves room in which roles show their own arguments (`set_command_line`)."""
 UNKNOWN_EXIT_CODE = 1
-"""Exit code of a role whose real one was collected by other code of this process."""
+"""Exit code of a role for which other code of this process has already waited."""
 
 
 class RoleProcess(Protocol):
@@ -54,10 +54,9 @@ class RoleForks(Protocol):
     """Starts roles as forks of a process that has already imported their modules."""
 
     def poll_start(self) -> bool:
-        """Start the fork server if none runs. Return whether to wait, because it is still starting.
+        """Start the fork server if none runs. Return whether it is still starting.
 
-        Return False if a fork is possible now. Also return False if the fork server failed too often, so that the
-        caller starts an interpreter. Never blocks.
+        False means that a fork is possible, or that the fork server failed too often.
         """
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> RoleProcess | None:
@@ -73,10 +72,7 @@ Yields None if this system can't fork roles.
 
 @dataclass(slots=True, kw_only=True)
 class ForkedRole:
-    """A role that the fork server has forked, with methods of `subprocess.Popen`.
-
-    A Popen itself can't manage a process that exists already.
-    """
+    """A forked role, with methods of `subprocess.Popen`, which can't manage an existing process."""
 
     pid: int
     returncode: int | None = None
@@ -137,7 +133,6 @@ class ForkServer:
             )
 
     def poll_start(self) -> bool:
-        """Start a server if none runs and not too many have failed. Return whether one is starting."""
         if self.process and not self.is_ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):
@@ -197,7 +192,7 @@ class ForkServer:
         try:
             return int(self.channel.recv(64))
         except TimeoutError:
-            # A role that reports after the shutdown gets an error and ends. A report from before it is still read.
+            # A role that reports after the shutdown gets an error and ends. An earlier report can still be received.
             self.channel.shutdown(socket.SHUT_RDWR)
             return int(self.channel.recv(64))
 

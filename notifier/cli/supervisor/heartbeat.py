@@ -20,10 +20,7 @@ Waits between two heartbeats have far shorter timeouts: a locked file 5 s, a bro
 """
 
 START_TIMEOUT_SECONDS = 180.0
-"""Seconds after its start within which a role must send its first heartbeat.
-
-An idle machine needs one second, but imports can be slow on a crowded machine.
-"""
+"""Time limit of a role's first heartbeat. An idle machine needs one second; imports can be slow on a crowded one."""
 
 MAX_CHECK_GAP_SECONDS = 5.0
 """Seconds without a check after which the supervisor assumes that it was stopped, or the machine suspended.
@@ -41,10 +38,7 @@ class HeartbeatSender:
     last_sent_at: float = -inf
 
     def __call__(self) -> None:
-        """Touch the file if a heartbeat is due. Cheap enough for every iteration of a loop.
-
-        Ignores OSError: a role need not stop because the disk is full.
-        """
+        """Touch the file if a heartbeat is due. A full disk need not stop the role, so OSError is ignored."""
         if self.now() >= self.last_sent_at + HEARTBEAT_INTERVAL_SECONDS:
             self.last_sent_at = self.now()
             with suppress(OSError):
@@ -63,8 +57,8 @@ class HeartbeatLimits:
 class HeartbeatWatch:
     """Watches the heartbeats of a role for the supervisor.
 
-    It measures silence with its own monotonic clock, so a change of the machine's clock kills no role. It only checks
-    whether the file time has changed.
+    File times are only tested for a change, and silence is measured on a monotonic clock. A change of the machine's
+    clock therefore kills no role.
     """
 
     file: Path
@@ -84,9 +78,9 @@ class HeartbeatWatch:
         self.silent_since = self.checked_at = self.now()
 
     def poll_hung(self) -> bool:
-        """Check the file. Return whether the role has been silent for longer than its limit.
+        """Check the file. Return whether the role hangs.
 
-        Call it several times a second. After more than MAX_CHECK_GAP_SECONDS without a call, the time limit restarts.
+        Call it several times a second: after a gap of MAX_CHECK_GAP_SECONDS, the time limit restarts.
         """
         now, file_time_ns = self.now(), self._file_time_ns()
         if file_time_ns != self.file_time_ns:
@@ -127,7 +121,6 @@ def standalone_heartbeat_file(data: Path, process_name: str) -> Path:
 
 
 def heartbeat_file(data: Path, process_name: str) -> Path:
-    """Return the heartbeat file of a process of `up`."""
     return data / "run" / "heartbeats" / process_name
 
 
@@ -151,9 +144,10 @@ class ThreadProgress:
     def tracked(
         self, name: str, step: Callable[[], object], idle: float, timeout: float = STEP_TIMEOUT_SECONDS
     ) -> Callable[[], object]:
-        """Return a function that runs the step and reports its begin and its end, also an end by an error.
+        """Return a function that runs the step, and reports before and after it.
 
-        A thread that retries during an outage still works. `idle` and `timeout` are in seconds.
+        A step that raises also reports, because retries during an outage are no hang. `idle` and `timeout` are in
+        seconds.
         """
         max_pause = max(idle, BACKOFF.longest.total_seconds())
         self.deadlines[name] = self.now() + timeout
@@ -168,5 +162,4 @@ class ThreadProgress:
         return tracked_step
 
     def all_on_time(self) -> bool:
-        """Return whether every thread has reported in time."""
         return all(self.now() < deadline for deadline in self.deadlines.values())

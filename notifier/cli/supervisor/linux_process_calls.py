@@ -16,7 +16,7 @@ ARG_START = 45
 
 @contextmanager
 def adopting_orphans() -> Iterator[None]:
-    """Adopt each descendant whose own parent ends while the block lasts: it becomes a child of this process."""
+    """Become the parent of each descendant whose own parent ends while the block lasts."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
@@ -34,8 +34,8 @@ def end_with_parent(parent: int) -> None:
 def set_command_line(arguments: Sequence[str]) -> None:
     """Show these arguments in `ps`, so that operators can tell forked roles apart.
 
-    Overwrites the memory that the kernel shows as the command line. Arguments that don't fit into it are cut off. The
-    interpreter no longer needs that memory: it copied its arguments at its start.
+    Overwrites the memory that the kernel shows as the command line, and cuts off what doesn't fit. The interpreter
+    copied its arguments from this memory when it started, and no longer needs it.
     """
     if sys.platform != "linux":
         return

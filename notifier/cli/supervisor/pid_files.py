@@ -1,4 +1,4 @@
-"""Pid files of the running processes, each written once its process can work."""
+"""Pid files, with which processes report that they can work."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,12 +9,11 @@ from notifier.domain.errors import Unwritable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PidFiles:
-    """Pid files: each process writes its id to a file once it can work. The file has the name of the process."""
+    """One file per process, with the name of the process and its id as the content."""
 
     folder: Path
 
     def write(self, process_name: str, pid: int) -> None:
-        """Write the pid file of a process. Raises Unwritable."""
         draft = self.folder / f".{process_name}.{pid}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -25,7 +24,7 @@ class PidFiles:
             raise Unwritable(f"{self.folder}: {error.strerror}.") from error
 
     def written_at(self, process_name: str, pid: int) -> datetime | None:
-        """Return when the process with this id wrote its pid file, or None if it did not."""
+        """Return when the process with this id wrote its pid file."""
         if not self.is_written(process_name, pid):
             return None
         return datetime.fromtimestamp((self.folder / process_name).stat().st_mtime, UTC)

@@ -1,4 +1,4 @@
-"""The pump role: runs router, coordinators, indexers, dispatcher, reconciler and others as threads."""
+"""The pump role: runs the consumer loops of all streams, and periodic steps, as threads."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ DISPATCH_INTERVAL = timedelta(milliseconds=20)
 RECONCILE_INTERVAL = timedelta(seconds=1)
 LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
 LONG_STEP_TIMEOUT_SECONDS = 600.0
-"""Time limit in seconds for one step of the reconciler or the roll-up, which takes long in rare cases.
+"""Time limit in seconds for one step of the reconciler or the roll-up.
 
 After a flush, the reconciler restores the bursts of three days in Redis. At the start of a day, the roll-up merges a
 hundred thousand bitmaps for 200 million users.
 """
 LAG_INTERVAL_SECONDS = 1.0
-"""Seconds between two measurements of a consumer's lag."""
+"""Shortest time in seconds between two measurements of a consumer's lag."""
 SWITCH_INTERVAL_SECONDS = 0.0005
 """Interpreter switch interval in seconds.
 
@@ -69,10 +69,10 @@ class StreamLoop:
 def run(
     system: System, stopping: Signal, on_ready: Callable[[], None], beat: Callable[[], None] = lambda: None
 ) -> None:
-    """Run all loops until `stopping` is set, then close the consumers.
+    """Run all loops until `stopping` is set.
 
-    After the close, another process can read their partitions at once. `on_ready` is called when all loops have
-    started. `beat` is called repeatedly, but only while every loop makes progress.
+    Then close the consumers, so that another process can read their partitions at once. `on_ready` is called when all
+    loops have started. `beat` is called repeatedly while every loop makes progress.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     progress = ThreadProgress()
@@ -110,10 +110,7 @@ def run(
 
 
 def _without_result(step: Callable[[], object]) -> Callable[[], None]:
-    """Wrap the step so that it returns None.
-
-    A Loop repeats a step at once if it returns a true value, and would do so for a backpressure level.
-    """
+    """Wrap a step whose result must not make the Loop repeat it at once, such as a backpressure level."""
 
     def run_step() -> None:
         step()

@@ -1,4 +1,4 @@
-"""Processes of `notifier up`: one per role, several for the API and some pools."""
+"""Names, arguments and counts of the processes that `notifier up` runs."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 """Arguments of `notifier` that run the first process of each role."""
 
 MAX_DEFAULT_API_PROCESSES = 4
-"""Most API processes by default. More would compete for the same files or engines, and have not been measured."""
+"""Most API processes by default. More have not been measured."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """File of cgroup version 2 with the CPU quota of the container."""
 
@@ -33,12 +33,11 @@ def process_arguments(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Se
 
 
 def is_awaited(process_name: str) -> bool:
-    """Return whether `up` is ready only after this process. `up` does not wait for additional API processes."""
+    """Return whether `up` is ready only after this process. True except for additional API processes."""
     return not process_name.startswith(f"{API}-")
 
 
 def api_processes(settings: Settings) -> int:
-    """Return how many API processes `up` starts. Raises BadSetting."""
     if settings.api_workers is None:
         return default_api_processes(available_cores()) if BALANCES_CONNECTIONS else 1
     if settings.api_workers > 1 and not BALANCES_CONNECTIONS:
@@ -48,10 +47,10 @@ def api_processes(settings: Settings) -> int:
 
 
 def default_api_processes(cores: int) -> int:
-    """Return half of the cores, but at least 1 and at most MAX_DEFAULT_API_PROCESSES.
+    """Return half of the cores, within limits: the pump, the workers and the store need the other cores.
 
-    The pump, the workers and the store need the other cores. On two cores, two processes answer three times as many
-    readers as one, but rows of P0 take longer under that load (decision 57).
+    On two cores, two processes answer three times as many readers as one, but rows of P0 take longer under that load
+    (decision 57).
     """
     return max(1, min(MAX_DEFAULT_API_PROCESSES, cores // 2))
 

@@ -1,4 +1,4 @@
-"""Files through which the processes of one `notifier up` share their metrics, with preallocated space."""
+"""Files through which the processes of one `notifier up` share their metrics."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ METRIC_FILE_BYTES = 128 << 10
 def share_metrics(folder: Path, process_name: str) -> None:
     """Share the metrics of this process through files. Call it before creating the first metric. Raises DiskFull.
 
-    The files belong to the process name, not to the process id: a replacement continues the counts of the dead process.
-    No file is left behind by a dead process, and counters never decrease.
+    Files are named after the process name, not the process id. A replacement thus continues the counts of the dead
+    process.
     """
     preallocate_metric_files(folder, process_name)
     set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
@@ -28,8 +28,8 @@ def share_metrics(folder: Path, process_name: str) -> None:
 def preallocate_metric_files(folder: Path, process_name: str) -> None:
     """Preallocate the metric files of a process. Raises DiskFull.
 
-    The library maps these files into memory. Those that it creates itself are sparse: on a full disk, the first count
-    that falls into a hole would kill the process (SIGBUS). It uses an existing file with content as it is.
+    The library maps the files into memory. Files that the library creates are sparse: on a full disk, the first count
+    that falls into a hole would kill the process (SIGBUS). The library keeps an existing file.
     """
     draft = folder / f".{process_name}"
     try:

@@ -57,8 +57,8 @@ class Supervisor:
     def _announce_changes(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
         """Announce the process ids, and return the ids that were announced last.
 
-        Raises Unwritable if the first announcement fails. If a later one fails, as on a full disk, the roles continue
-        to run, and the next check tries again.
+        Raises Unwritable if the first announcement fails. If a later one fails, as on a full disk, the next check tries
+        again.
         """
         try:
             self.announce(pids)
@@ -72,10 +72,7 @@ class Supervisor:
         return {child.name: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
 
     def _has_all_processes(self) -> bool:
-        """Return whether every child has a process.
-
-        Process ids are not announced while a dead process awaits its replacement.
-        """
+        """Return whether no process awaits its replacement: until then, process ids are not announced."""
         return all(child.pid is not None for child in self.children)
 
     def _is_all_up(self) -> bool:
@@ -83,10 +80,7 @@ class Supervisor:
         return all(self.pid_files.is_written(child.name, child.pid) for child in awaited) and self.is_answering()
 
     def _require_startable(self) -> None:
-        """Raise UnusableEnvironment if a role can't start.
-
-        Called only before all roles were up once. Afterwards, roles are restarted without limit.
-        """
+        """Raise UnusableEnvironment if a role can't start."""
         for child in self.children:
             if ENVIRONMENT_EXIT_CODE in child.exit_codes or len(child.exit_codes) >= MAX_START_FAILURES:
                 raise UnusableEnvironment(f"The role {child.name} failed to start: {self.last_log_line(child.name)}")

@@ -33,9 +33,9 @@ class ArrivedAlert:
     platform: str
     address: str
     collapse_id: str
-    """Collapse id. A later alert with the same id replaces this alert on the device."""
+    """A later alert with the same collapse id replaces this alert on the device."""
     is_repeat: bool = False
-    """Whether the same alert arrived earlier. The device still shows one."""
+    """Whether the same alert had already arrived on the device."""
 
     @property
     def member(self) -> Member | None:
@@ -45,8 +45,7 @@ class ArrivedAlert:
 def read_alerts(files: Iterable[Path]) -> Iterator[ArrivedAlert]:
     """Yield the alerts of all complete lines.
 
-    A fake that is killed while it writes leaves an incomplete line. It has not acknowledged that alert, so the sender
-    sends the alert again.
+    A fake that was killed while it wrote a line has not acknowledged that alert, so the alert is sent again.
     """
     for file in files:
         with file.open("rb") as lines:
@@ -70,16 +69,15 @@ class AlertGuarantees:
     hourly_cap: int | None = None
     """Maximum bursts per user and hour that cause alerts; 0 means no limit.
 
-    None disables this rule, and also the rule that a user gets at most one alert per tweet.
+    None disables this rule and the rule that a user gets at most one alert per tweet.
     """
     forbids_repeats: bool = True
-    """Whether no alert may arrive twice. After a process was killed a repeated alert replaces the first."""
+    """Whether no alert may arrive twice."""
     caps_are_exact: bool = True
     """Whether no user may exceed a cap. False if Redis may lose the counters of the caps during the storm."""
 
 
 AlertCounts = Mapping[Member, Mapping[BurstKey, int]]
-"""Number of alerts by member and burst."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +87,7 @@ class ExpectedAlerts:
     expected: dict[BurstKey, dict[tuple[Tier, int], frozenset[Member]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Members to alert, by burst, and then by tier and shard. They have a device."""
+    """Members to alert, by burst, and then by tier and shard."""
     bursts: dict[str, Burst] = field(default_factory=dict)
     """Bursts by the collapse id of their alerts."""
 
@@ -103,7 +101,6 @@ class ExpectedAlerts:
     def finding(
         self, arrived: Collection[ArrivedAlert], progress_rows: Iterable[BurstProgress], guarantees: AlertGuarantees
     ) -> Finding:
-        """Compare the arrived alerts with the expected ones, and check the guarantees."""
         counts = self._count(arrived)
         wrong = [
             *self._unexpected(arrived),
@@ -130,7 +127,7 @@ class ExpectedAlerts:
         return {collapse_id: self._expected_members(burst.key, [Tier.P0]) for collapse_id, burst in bursts.items()}
 
     def vip_latencies(self, arrived: Iterable[ArrivedAlert], since: datetime) -> list[float]:
-        """Return the seconds from acceptance of a burst's first event to the VIP's alert, for each VIP and burst.
+        """Return the seconds from acceptance of a burst's first event to a VIP's alert, for each alerted VIP and burst.
 
         If an alert was repeated, the first arrival counts.
         """

@@ -11,17 +11,17 @@ from notifier.devkit.fixture.sample_users import FixtureUser
 from notifier.domain.ids import UserId
 
 ITEMS_PER_PAGE = 7
-"""Items per page: so few that most lists have several pages, and the check follows their cursors."""
+"""Items per page: so few that the check must follow cursors."""
 MAX_BADGE = 100
-"""Largest count of a badge. For more unread items it has this count and `more`."""
+"""Largest count of a badge. With more unread items, the badge has this count and `more`."""
 MAX_PAGES = 2_000
-"""Limit of pages per inbox, which ends a cursor that loops. No inbox of a check has as many pages."""
+"""Limit of pages per inbox, which ends a cursor that loops."""
 
 
 BurstPosition = tuple[str, datetime]
 """Subject and opening second of a burst. They relate API items to stored bursts, because API ids are opaque.
 
-Two bursts may have the same position, so lists are compared in order and not as sets.
+Two bursts may have the same position, so equal sets of positions do not prove equal lists.
 """
 
 
@@ -45,7 +45,7 @@ class ObservedInbox:
         return [(str(item["subject"]), datetime.fromisoformat(str(item["opened_at"]))) for item in self.items]
 
     @property
-    def unread(self) -> int:
+    def unread_count(self) -> int:
         return sum(bool(item["unread"]) for item in self.items)
 
     def stable_parts(self) -> list[tuple[object, ...]]:
@@ -55,10 +55,11 @@ class ObservedInbox:
 
 @dataclass(slots=True, kw_only=True)
 class InboxCheck:
-    """Opens the inboxes of sample users. `token` issues a user's token."""
+    """Opens the inboxes of sample users, and compares them with the oracle."""
 
     url: str
     token: Callable[[UserId], str]
+    """Issues the token of a user."""
     users: Sequence[FixtureUser]
     observed: dict[UserId, ObservedInbox] = field(default_factory=dict)
     """Inboxes that `open_all` read last."""
@@ -88,7 +89,7 @@ class InboxCheck:
         )
 
     def mark_some(self) -> list[str]:
-        """Mark the first page of every third user as seen, then one item as unread and another as hidden.
+        """Mark the first page of every third user as seen, the first item as unread, and the second as hidden.
 
         Returns the errors.
         """
@@ -142,13 +143,13 @@ class InboxCheck:
     def wrong_badges(self) -> list[str]:
         wrong = []
         for user, inbox in self.observed.items():
-            expected = (min(inbox.unread, MAX_BADGE), inbox.unread > MAX_BADGE)
+            expected = (min(inbox.unread_count, MAX_BADGE), inbox.unread_count > MAX_BADGE)
             if inbox.badge != expected:
                 wrong.append(f"{user}: badge {inbox.badge}, list {expected}")
         return wrong
 
     def dormant_by_pull(self, truth: ExpectedResult) -> Finding:
-        """Check that dormant followers, who get no rows in the celebrity lane, still see the complete list."""
+        """Check that dormant followers, who get no rows in the celebrity lane, see the complete list."""
         dormant = [fixture_user for fixture_user in self.users if fixture_user.user_class in ("dormant", "idle vip")]
         dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, observed=self.observed)
         expected_lists = sum(bool(truth.inbox(fixture_user)) for fixture_user in dormant)

@@ -44,7 +44,7 @@ MENTIONS_PER_SECOND = 20.0
 MAX_STORM_SECONDS = 25.0
 """Longest storm without faults."""
 DRAIN_TIMEOUT_SECONDS = 300.0
-"""Time limit after the storm. A slice that was lost with its worker is reissued within a minute."""
+"""Time limit of deliveries. A slice that was lost with its worker is reissued within a minute."""
 TOKEN_LIFETIME = timedelta(hours=1)
 STORM_AFTER_OUTAGE_SECONDS = 5.0
 """Time that a storm gets for each store outage, besides the outage itself."""
@@ -84,7 +84,7 @@ class CheckPlan:
     outage: float = OUTAGE_SECONDS
     """Duration of each store outage in seconds."""
     min_bursts: int = 0
-    """Least number of bursts for the check of the lanes. Above 0, the check needs one in the standard lane, too."""
+    """Least number of bursts for the check of the lanes. Above 0, that check also needs one in the standard lane."""
 
     @property
     def duration(self) -> float:
@@ -99,16 +99,13 @@ class CheckPlan:
 
     @property
     def collapsing_celebrities(self) -> Sequence[UserId]:
-        """Celebrities whose mentions are collapsed although the plan turns collapsing off.
-
-        They have so many followers that a fan-out per mention would be too much work.
-        """
+        """Celebrities with so many followers that collapsing stays on even if the plan turns it off."""
         if self.collapse != 0:
             return ()
         return [name for name, size in self.follower_counts.items() if size > MENTION_POLICY.max_small_followers]
 
     def collapse_seconds(self, mentioned: Iterable[Collection[UserId]]) -> float:
-        """Return the longest collapse window of the mentioned celebrities, with a full fan-out budget."""
+        """Return the collapse window in seconds of these mentions, while the fan-out budget is full."""
         collapsing = set(self.collapsing_celebrities)
         if self.collapse is None or any(collapsing.intersection(names) for names in mentioned):
             return MENTION_POLICY.collapse.total_seconds()
@@ -118,8 +115,8 @@ class CheckPlan:
     def max_fanouts(self) -> int:
         """Limit of fan-outs per minute and subject, for a check with collapsing.
 
-        With a collapse window of less than 30 s, the fan-out budget limits large celebrities: its capacity, and one
-        token that it may gain meanwhile. Small ones have no budget, and open a burst per window.
+        With a window of less than LONG_COLLAPSE_SECONDS, the fan-out budget limits large celebrities to its capacity
+        and one token that it may gain meanwhile. Small celebrities have no budget, and open a burst per window.
         """
         if not self.collapse or self.collapse >= LONG_COLLAPSE_SECONDS:
             return MAX_STORM_FANOUTS
@@ -129,7 +126,6 @@ class CheckPlan:
 
     @property
     def follower_counts(self) -> Mapping[UserId, int]:
-        """Followers of each celebrity."""
         return {name: self.world.size(number) for name, number in self.world.celebrity_numbers.items()}
 
     def environment(self) -> dict[str, str]:
@@ -144,7 +140,7 @@ class CheckPlan:
 
     @property
     def alert_guarantees(self) -> AlertGuarantees:
-        """Guarantees for alerts. Redis counts the caps, so they are not exact if it loses data."""
+        """Guarantees for alerts. Caps are not exact if Redis, which counts them, loses data."""
         caps_are_exact = not any("valkey" in fault for fault in self.faults)
         return AlertGuarantees(
             hourly_cap=self.settings().push.hourly, forbids_repeats=not self.faults, caps_are_exact=caps_are_exact
@@ -175,10 +171,7 @@ class CheckRun:
         return list(self.ports.archive.burst_progress())
 
     def run(self) -> list[Finding]:
-        """Run the check and return its results. The instance has stopped when it returns or raises.
-
-        The engines run until `prepared_run` ends.
-        """
+        """Run the check and return its results. Afterwards the instance has stopped, and the engines still run."""
         if collapsing := self.plan.collapsing_celebrities:
             limit, window = MENTION_POLICY.max_small_followers, MENTION_POLICY.collapse.total_seconds()
             self.report(
@@ -200,8 +193,7 @@ class CheckRun:
     def _warm_up(self) -> list[Finding]:
         """Send some mentions to warm up the engines. Return a finding if delivery takes too long.
 
-        Engines are slow after their start, which would distort latencies. The embedded profile has no engines, and a
-        run with faults has no latency limits.
+        Engines are slow after their start, which would distort latencies. A run with faults has no latency limits.
         """
         plan = self.plan
         if plan.profile == "embedded" or plan.faults or not (warm_up := warm_up_tweets(plan.world, plan.seed)):
@@ -239,7 +231,7 @@ class CheckRun:
         )
 
     def _drain(self) -> list[Finding]:
-        """Wait until everything is delivered. Return a finding after DRAIN_TIMEOUT_SECONDS."""
+        """Wait until everything is delivered. Return a finding if that takes too long."""
         undelivered = {tweet.id: tweet for tweet in self.storm.sent.accepted}
         deadline = time.monotonic() + DRAIN_TIMEOUT_SECONDS
         while time.monotonic() < deadline:

@@ -42,7 +42,6 @@ class StoredRecipients:
 
 
 def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
-    """Merge all inbox rows of a burst."""
     merged = StoredRecipients()
     row_counts: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(
         lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8)
@@ -86,10 +85,7 @@ class StoreCheck:
             yield ExpectedMention(tweet=tweet, account=account, bursts=bursts)
 
     def nothing_lost(self, truth: ExpectedResult, refused: Collection[str]) -> Finding:
-        """Check that no event was refused, and that each mention is counted in exactly two bursts.
-
-        They are a MENTION and a SELF burst of its account.
-        """
+        """Check that no event was refused, and that each mention counts in one MENTION and one SELF burst."""
         return no_errors("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.mentions))
 
     def rows_equal_oracle(self, truth: ExpectedResult) -> Finding:
@@ -122,7 +118,7 @@ class StoreCheck:
         ]
 
     def totals_balance(self, truth: ExpectedResult) -> Finding:
-        """Check the balance of each burst: the members of its snapshots are delivered, suppressed, pulled or dead.
+        """Check that the members of each burst's snapshots are delivered, suppressed, pulled or dead.
 
         The oracle must expect as many members.
         """
@@ -137,8 +133,8 @@ class StoreCheck:
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield an error for each pull-only burst that should have been fanned out.
 
-        Only a restricted burst may be pull-only. Its subject must be a mention of an account with more followers than
-        `max_small_followers`, and must have spent its fan-out budget.
+        Only a restricted MENTION burst may be pull-only, if its account has more than `max_small_followers` followers
+        and has spent the fan-out budget.
         """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(truth.bursts.items()):
@@ -175,7 +171,7 @@ class StoreCheck:
             )
 
     def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:
-        """Check that exactly the bursts with `threshold` followers or more are in the celebrity lane."""
+        """Check that exactly the MENTION bursts with at least `threshold` followers are in the celebrity lane."""
         bursts = [burst for burst in truth.bursts.values() if burst.key.subject.kind is Kind.MENTION]
         wrong = [
             f"{burst.key} is in the wrong lane, {burst.lane}"
@@ -201,7 +197,7 @@ class StoreCheck:
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
-        """Check a run without collapsing: mentions of uncollapsed subjects share no burst, and no rows are missing."""
+        """Check a run without collapsing: mentions of uncollapsed subjects share no burst, and no burst lacks rows."""
         uncollapsed = [
             (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_uncollapsed(key.subject)
         ]
@@ -234,7 +230,7 @@ class StoreCheck:
 
 
 def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
-    """Remove tweets from `undelivered`, in order, while all bursts of the next one are planned.
+    """Remove the first tweets from `undelivered`, up to a tweet whose bursts are not all planned.
 
     Return whether all tweets are removed and no burst has pending work.
     """

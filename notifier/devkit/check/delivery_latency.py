@@ -1,4 +1,4 @@
-"""Latencies of delivery, from the acceptance of a burst's first event, and their results."""
+"""Latencies of delivery, measured from the acceptance of a burst's first event."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -39,12 +39,11 @@ def slice_latencies(
 
 
 def p95(latencies: Collection[tuple[float, int]]) -> float:
-    """Return the 95th percentile, weighted by rows. Each row counts with the time at which its slice was completed."""
+    """Return the 95th percentile, weighted by rows."""
     return weighted_quantile(latencies, 0.95)
 
 
 def slowest(latencies: Collection[tuple[float, int]]) -> float:
-    """Return the longest latency in seconds, or infinity without any slice."""
     return max((seconds for seconds, _ in latencies), default=float("inf"))
 
 
@@ -61,9 +60,9 @@ def latency_findings(
     has_limits: bool,
     engines_on_this_machine: bool,
 ) -> Iterator[Finding]:
-    """Yield the latencies of bursts accepted from `since` on, the P0 latency of earlier bursts, and that of acceptance.
+    """Yield the latencies of bursts accepted from `since` on, of P0 in earlier bursts, and of acceptance.
 
-    Without `has_limits` the results are informational. `engines_on_this_machine` raises the limit of `p0_p95_s`.
+    Without `has_limits` the results are informational.
     """
     warm = [progress for progress in progress_rows if progress.plan.accepted_at >= since]
     small = slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
@@ -86,20 +85,17 @@ def latency_findings(
     yield Finding(
         name="accept_p99_ms",
         ok=True,
-        value=round(quantile(sent.seconds, 0.99) * 1000, 3) if sent.seconds else None,
+        value=round(quantile(sent.latencies, 0.99) * 1000, 3) if sent.latencies else None,
         unit="ms",
-        n=len(sent.seconds),
-        detail=f"{sent.retries} requests were retried",
+        n=len(sent.latencies),
+        detail=f"{sent.retry_count} requests were retried",
     )
 
 
 def vip_push_finding(
     alerts: ExpectedAlerts, arrived: Collection[ArrivedAlert], *, since: datetime, has_limit: bool
 ) -> Finding:
-    """Return the latency of the VIP alerts that arrived, for bursts accepted from `since` on.
-
-    `ExpectedAlerts.finding` reports missing alerts.
-    """
+    """Return the latency of the VIP alerts that arrived, for bursts accepted from `since` on."""
     if not any(alerts.vip_members(since).values()):
         return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP alert was expected.")
     latencies = [(seconds, 1) for seconds in alerts.vip_latencies(arrived, since)]

@@ -38,7 +38,7 @@ class ExpectedResult:
     mentions: Sequence[ExpectedMention]
     bursts: Mapping[BurstKey, Burst]
     _audiences: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
-    """Followers and muting users, by celebrity and shard. At most MAX_CACHED_AUDIENCES."""
+    """Followers and muting users, by celebrity and shard."""
 
     def mention_counts(self) -> Mapping[BurstKey, int]:
         """Return the number of accepted mentions in each burst."""
@@ -82,8 +82,8 @@ class ExpectedResult:
             return np.zeros(len(m), dtype=np.bool_)
         return followers & ~muting & self._followers_and_muting(author, shard, m)[0]
 
-    def suppressed(self, burst: Burst, shard: int) -> int:
-        """Return the number of followers who may see the burst, but get no row because they muted its subject."""
+    def suppressed_count(self, burst: Burst, shard: int) -> int:
+        """Return the number of followers in the shard who get no row because they muted the burst's subject."""
         if burst.key.subject.kind is Kind.SELF or burst.pull_only:
             return 0
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
@@ -100,7 +100,8 @@ class ExpectedResult:
 
     def expected_count(self, burst: Burst, shard: int) -> int:
         """Return the number of members of the shard who must get a row or are suppressed."""
-        return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
+        reached_count = sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
+        return self.suppressed_count(burst, shard) + reached_count
 
     def shards(self, subject: Subject) -> list[int]:
         """Return the shards with a follower of the subject's account. For a SELF subject, return its owner's shard."""

@@ -26,8 +26,8 @@ POOL_FAULTS: Mapping[str, Sequence[Pool]] = {
     "kill-push": tuple(map(Pool, PUSH_STEPS)),
     "stop-worker": (Pool.P0, Pool.P1),
 }
-"""Pools whose workers a kind of fault may hit. P2's workers are not paused: the storm would end before the long claims
-of P2 expire."""
+"""Pools whose workers a kind of fault may hit. P2's workers are not paused: the storm would end before their long
+leases expire."""
 PROCESS_TIMEOUT_SECONDS = 10.0
 """Time in which a role or Redis must be back after an earlier fault."""
 PUMP_PAUSE_SECONDS = 7.0
@@ -35,7 +35,7 @@ PUMP_PAUSE_SECONDS = 7.0
 FREEZE_SECONDS = 8.0
 """Duration of a freeze of an engine: longer than the request timeouts of its clients."""
 CUT_SECONDS, SLOW_SECONDS, REFUSE_SECONDS = 3.0, 5.0, 5.0
-"""Duration of faults: an engine is cut off, its network is slow, or its proxy injects errors."""
+"""Duration of a cut, of a slow network, and of injected errors."""
 SLOW_LATENCY_SECONDS = 0.1
 """One-way delay of a slow network, as to another continent."""
 OUTAGE_SECONDS = 20.0
@@ -52,19 +52,19 @@ class ScheduledFault:
     kind: str
     pool: Pool
     """Pool to hit. Kinds that are not in POOL_FAULTS ignore it."""
-    is_killed: bool = False
+    kills_store: bool = False
     """Whether a store outage kills the process instead of freezing it."""
 
     def __str__(self) -> str:
         target = f" {self.pool}" if self.kind in POOL_FAULTS else ""
-        mode = f" ({'killed' if self.is_killed else 'frozen'})" if self.kind == STORE_OUTAGE else ""
+        mode = f" ({'killed' if self.kills_store else 'frozen'})" if self.kind == STORE_OUTAGE else ""
         return f"{self.kind}{target}{mode} at {self.at:.1f} s"
 
 
 def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[ScheduledFault]:
     """Return all faults in order of time.
 
-    The first store outage freezes the store, the second kills it. Each starts early in its half of the storm.
+    The first store outage freezes the store, the second kills it. Each outage starts early in its half of the storm.
     """
     rng = random.Random(f"faults {seed}")
     return sorted(
@@ -73,7 +73,7 @@ def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[Scheduled
                 at=_start_time(kind, repetition, duration, rng.uniform(0.05, 1.0)),
                 kind=kind,
                 pool=rng.choice(POOL_FAULTS.get(kind, tuple(Pool))),
-                is_killed=repetition == 1,
+                kills_store=repetition == 1,
             )
             for kind in kinds
             for repetition in range(INJECTIONS_PER_KIND)
@@ -91,7 +91,7 @@ def _start_time(kind: str, repetition: int, duration: float, share: float) -> fl
 
 
 def proxied_engines(kinds: Collection[str]) -> set[str]:
-    """Return the engines that need a proxy, which cuts or slows their connections, or injects errors."""
+    """Return the engines that need a proxy for these faults."""
     return {name for kind in kinds for fault, _, name in [kind.partition("-")] if fault in ("cut", "slow", "refuse")}
 
 
@@ -112,7 +112,7 @@ class FaultInjector:
     """Faults that could not be injected, with the reason."""
 
     def start(self) -> threading.Thread:
-        """Start the thread that injects the faults. It ends with the last fault, when no process is paused any more."""
+        """Start the thread that injects the faults. The thread ends after the last fault."""
         thread = threading.Thread(target=self._run, name="fault-injector", daemon=True)
         thread.start()
         return thread
@@ -137,10 +137,7 @@ class FaultInjector:
         return None
 
     def worker(self, fault: ScheduledFault) -> str:
-        """Return the process name of the worker to hit.
-
-        If a pool has several processes, the number of earlier faults selects one.
-        """
+        """Return the process name of the worker to hit. The number of earlier faults selects it in the pool."""
         names = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
         return names[(len(self.injected) + len(self.failed)) % len(names)]
 
@@ -152,7 +149,7 @@ class FaultInjector:
         return True
 
     def pause(self, process_name: str, seconds: float) -> bool:
-        """Pause a process. If its leases expire meanwhile, it must not overwrite the work of their new owners."""
+        """Pause a process, longer than its leases: it must not overwrite the work of their new owners."""
         pid = self._pid(process_name)
         if pid is None:
             return False
@@ -165,7 +162,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey. If the check has started it, the check restarts it, too."""
+        """Kill Valkey, and restart it if the check has started it."""
         return (
             self.kill("valkey")
             if self.engines is None
@@ -178,11 +175,11 @@ class FaultInjector:
         inject(self.engines)
         return True
 
-    def store_outage(self, *, is_killed: bool) -> bool:
+    def store_outage(self, *, kills_store: bool) -> bool:
         self.before_outage()
         with self._observed():
             return self.inject_on_engines(
-                lambda engines: (engines.kill if is_killed else engines.freeze)("cassandra", self.outage)
+                lambda engines: (engines.kill if kills_store else engines.freeze)("cassandra", self.outage)
             )
 
     @contextmanager
@@ -217,7 +214,7 @@ class FaultInjector:
 Injection = Callable[[FaultInjector, ScheduledFault], bool]
 
 
-def _pause_past_claim(injector: FaultInjector, fault: ScheduledFault) -> bool:
+def _pause_past_lease(injector: FaultInjector, fault: ScheduledFault) -> bool:
     return injector.pause(injector.worker(fault), POOL_TIMINGS[fault.pool].lease.total_seconds() + 1.5)
 
 
@@ -233,7 +230,7 @@ INJECTIONS: Mapping[str, Injection] = {
     "kill-api": lambda injector, _: injector.kill("api"),
     "kill-valkey": lambda injector, _: injector.kill_valkey(),
     "flush-valkey": lambda injector, _: injector.flush(),
-    "stop-worker": _pause_past_claim,
+    "stop-worker": _pause_past_lease,
     "stop-pump": lambda injector, _: injector.pause("pump", PUMP_PAUSE_SECONDS),
 }
 """Faults for both profiles."""
@@ -243,7 +240,7 @@ ENGINE_INJECTIONS: Mapping[str, Injection] = {
     "stop-kafka": partial(_inject_on, "kafka", lambda engines, name: engines.freeze(name, FREEZE_SECONDS)),
     "stop-cassandra": partial(_inject_on, "cassandra", lambda engines, name: engines.freeze(name, FREEZE_SECONDS)),
     "refuse-cassandra": lambda injector, _: injector.engines is not None and injector.engines.refuse(REFUSE_SECONDS),
-    STORE_OUTAGE: lambda injector, fault: injector.store_outage(is_killed=fault.is_killed),
+    STORE_OUTAGE: lambda injector, fault: injector.store_outage(kills_store=fault.kills_store),
     **{
         f"cut-{name}": partial(_inject_on, name, lambda engines, name: engines.cut(name, CUT_SECONDS))
         for name in ENGINES
@@ -279,11 +276,11 @@ class InboxObserver:
     token: Callable[[UserId], str]
     users: Sequence[FixtureUser]
     api_is_killed: bool = False
-    """Whether the API is killed as well. Some requests then get no response."""
+    """Whether the API is killed as well, so that some requests get no response."""
     responses: list[HttpResponse] = field(default_factory=list)
 
     def open_all(self) -> None:
-        """Open every inbox once, so that the service remembers the last known pages. The responses are not recorded."""
+        """Open every inbox once, so that the service remembers the last known pages."""
         for fixture_user in self.users:
             self._request(fixture_user)
 
@@ -299,10 +296,7 @@ class InboxObserver:
             client.close()
 
     def finding(self) -> Finding:
-        """Check that each response was whole, partial or a 503, and in time.
-
-        If the API is killed as well, requests without a response are accepted.
-        """
+        """Check that each response was whole, partial or a 503, and in time."""
         outcomes = [_outcome_name(response) for response in self.responses]
         longest = max((response.seconds for response in self.responses), default=0.0)
         allowed = ("whole", "partial", "503", *([NO_RESPONSE] if self.api_is_killed else ()))

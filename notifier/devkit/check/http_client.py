@@ -63,10 +63,7 @@ class HttpClient:
 
 
 def get_patiently(client: HttpClient, path: str, *, timeout: float = 30.0) -> HttpResponse:
-    """GET a path, and retry while the service restarts or the response is partial, up to `timeout` seconds.
-
-    A partial response is no error: the service promises a complete one later.
-    """
+    """GET a path, and retry while the service restarts or the response is partial, up to `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         response = client.get(path)

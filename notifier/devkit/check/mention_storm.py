@@ -21,10 +21,7 @@ BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 SENDER_THREADS = 4
 PROTECTED_SHARE = 1 / 12
-"""Share of tweets by protected celebrities, in worlds of up to 16 celebrities. Larger worlds have none.
-
-Only followers of the author see such a tweet, in a restricted burst.
-"""
+"""Share of tweets by protected celebrities, in worlds of up to 16 celebrities. Larger worlds have none."""
 SECOND_MENTION_SHARE = 1 / 8
 """Share of tweets that mention a second account."""
 ACCEPT_TIMEOUT_SECONDS = 60.0
@@ -39,10 +36,7 @@ class Tweet:
     protected: bool
 
     def event(self) -> dict[str, object]:
-        """Return the tweet as a CloudEvent.
-
-        All events have one fixed time, so building the event of a tweet again gives the same event.
-        """
+        """Return the tweet as a CloudEvent. The time is fixed, so that a repeated event is the same."""
         names = " ".join(f"@{name}" for name in self.mentioned)
         data = {
             "tweet": f"tweet-{self.id}",
@@ -65,16 +59,13 @@ _EVENT_TIME = datetime.now(UTC).isoformat()
 
 
 WARM_UP_SECONDS = 10.0
-"""Duration of the warm-up. Afterwards engines that just started have their usual latency."""
+"""Duration of the warm-up, after which engines have their usual latency."""
 WARM_UP_TWEETS = 200
 """Mentions of the warm-up, at the rate of a storm."""
 
 
 def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
-    """Return warm-up tweets. They mention only the second half of the celebrities.
-
-    The celebrities of the first half thus keep their fan-out budgets for the storm.
-    """
+    """Return warm-up tweets. They mention only half of the celebrities; the others keep their fan-out budgets."""
     rng = random.Random(seed)
     mentionable = world.names[world.celebrities - world.celebrities // 2 :]
     mentioned = [mentionable[number % len(mentionable)] for number in range(WARM_UP_TWEETS if mentionable else 0)]
@@ -111,33 +102,32 @@ def _tweet(world: World, rng: random.Random, id: str, named: Sequence[UserId]) -
 
 @dataclass(slots=True, kw_only=True)
 class SentEvents:
-    """Results of the events, as the sender knows them. They grow during the storm."""
+    """Results of the events that were sent so far."""
 
     accepted: list[Tweet] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """Events that the service refused, or whose retries took too long, each with the response."""
-    seconds: list[float] = field(default_factory=list)
-    """Latency of every request with a 202 response."""
-    retries: int = 0
+    latencies: list[float] = field(default_factory=list)
+    """Seconds of every request with a 202 response."""
+    retry_count: int = 0
     ended_at: float = 0.0
     """End of the storm, as time of the monotonic clock."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Storm:
-    """Sends tweets to an instance, evenly over its duration and with several threads."""
+    """Sends tweets to an instance at a constant rate, with several threads."""
 
     instance: Instance
     tweets: Sequence[Tweet]
     duration: float
     """Duration of the storm in seconds."""
     batch_size: int = 1
-    """Events per batch. Above 1, every third request is a batch. With more than 1,000 tweets every request is one."""
+    """Events per batch. Above 1, every third request is a batch, and with more than 1,000 tweets every request."""
     sent: SentEvents = field(default_factory=SentEvents)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> SentEvents:
-        """Send all tweets and return the results."""
         queue: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
         started, sent_count = time.monotonic(), 0
         for bundle in self._bundles():
@@ -180,11 +170,11 @@ class Storm:
                 if response.status not in (0, 500, 502, 503, 507) or time.monotonic() > deadline:
                     self.sent.refused += [f"{tweet.id}: {response.status} {response.body}" for tweet in bundle]
                     return None
-                self.sent.retries += 1
+                self.sent.retry_count += 1
             time.sleep(0.1)
 
     def _record(self, bundle: Sequence[Tweet], body: object, seconds: float) -> None:
-        self.sent.seconds.append(seconds)
+        self.sent.latencies.append(seconds)
         results = body["results"] if isinstance(body, dict) and "results" in body else [body]
         for tweet, result in zip(bundle, results, strict=True):
             if isinstance(result, dict) and result.get("status") in ("accepted", "duplicate"):
@@ -194,7 +184,6 @@ class Storm:
 
 
 def request_body(bundle: Sequence[Tweet]) -> tuple[bytes, str]:
-    """Return the body of a request, and its content type."""
     if len(bundle) == 1:
         return json.dumps(bundle[0].event()).encode(), EVENT_CONTENT_TYPE
     return json.dumps([tweet.event() for tweet in bundle]).encode(), BATCH_CONTENT_TYPE

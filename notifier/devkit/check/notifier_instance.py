@@ -40,7 +40,7 @@ class Instance:
     """Settings, as NOTIFIER_ variables."""
     process: "subprocess.Popen[bytes] | None" = None
     url: str = ""
-    """URL since the last start. It does not change when single processes restart."""
+    """URL since the last start."""
     service_key: str = ""
 
     @property
@@ -79,7 +79,7 @@ class Instance:
             raise
 
     def stop(self) -> None:
-        """Stop the instance with its processes and wait for its end. Kill it if that takes too long."""
+        """Stop the instance and wait for its end. Kill it if that takes too long."""
         if self.process is None:
             return
         self.process.terminate()
@@ -135,7 +135,7 @@ SERVE_TIMEOUT_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Fault injection into engines, by name. Each method returns once the fault is over."""
+    """Fault injection into engines, by name. Methods return once the fault is over."""
 
     fleet: Fleet
     sync: Sync
@@ -156,10 +156,7 @@ class Engines:
         self.proxies[name].slow(seconds, latency)
 
     def refuse(self, seconds: float) -> bool:
-        """Inject errors into statements to Cassandra. Return False if no statement failed.
-
-        There is no such fault for other engines: only the proxy of Cassandra understands its engine's protocol.
-        """
+        """Inject errors into statements to Cassandra. Return whether a statement failed."""
         proxy = self.proxies["cassandra"]
         assert isinstance(proxy, CqlProxy)
         return proxy.refuse(seconds)
@@ -172,7 +169,7 @@ def engines(
     """Run the engines of the cluster profile until the block ends.
 
     Yields None for the embedded profile, and if the settings name external engines. `fresh` deletes the data of earlier
-    runs. The engines named in `proxied` get a proxy. Raises UnusableEnvironment or DataLocked.
+    runs. The engines named in `proxied` get a proxy.
     """
     settings = Settings.read(data=data, profile=profile)
     fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())

@@ -28,7 +28,7 @@ client_encryption_options:
 class Sync(StrEnum):
     """Commit log mode: when a write is acknowledged.
 
-    Each value is the text after `commitlog_sync: ` in cassandra.yaml, with further lines.
+    The values are the text after `commitlog_sync: ` in cassandra.yaml, with further lines.
     """
 
     BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
@@ -36,8 +36,8 @@ class Sync(StrEnum):
     next one.
 
     Each write blocks a thread until its fsync, so the number of threads limits the rate: 32 threads reach 3,200 writes
-    per second, and 512 reach 20,000. `auto` uses direct I/O if the file system supports it. A memory-mapped commit log
-    causes page faults after each fsync. They would take a third of the time of writing a row.
+    per second, and 512 reach 20,000. `auto` uses direct I/O if the file system supports it. The page faults of a
+    memory-mapped commit log after each fsync would take a third of the time of writing a row.
     """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
     """Acknowledge a write before its fsync. This is usual with three replicas."""
@@ -51,13 +51,11 @@ class CassandraMemory:
 
 SINGLE_NODE_MEMORY = CassandraMemory(heap="2g", memtables="800MiB")
 THREE_NODE_MEMORY = CassandraMemory(heap="640m", memtables="160MiB")
-"""Memory of each node of a ring with several nodes on one machine. The heap also holds hints and streams."""
+"""Memory of each node if one machine has several nodes. The heap also holds hints and streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeLocation:
-    """Location of one node of a ring."""
-
     host: str
     token: int
     folder: Path

@@ -21,11 +21,11 @@ STOP_TIMEOUT_SECONDS = 20.0
 """Time limit of a stop. Cassandra takes 5 s to flush and to shut down."""
 POLL_INTERVAL_SECONDS = 0.05
 PORTS = range(20_000, 32_768)
-"""Ports for engines. Linux takes the ports of outgoing connections from those above."""
+"""Ports for engines. Linux takes higher ports for outgoing connections."""
 SCRATCH_FOLDER = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
 SHOWN_LOG_LINES = 5
-"""Number of last log lines that an error shows, to explain why the engine ended."""
+"""Number of last log lines that an error shows."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Engine:
             )
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT_SECONDS) -> None:
-        """Wait until it listens. Raises UnusableEnvironment, with the end of its log, if it ends or takes too long."""
+        """Wait until the process listens. Raises UnusableEnvironment if it ends or takes too long."""
         deadline = monotonic() + timeout
         while not self.is_listening():
             if self.pid is None:
@@ -90,7 +90,6 @@ class Engine:
                 self.kill()
 
     def kill(self) -> None:
-        """Kill the process at once and wait for its end."""
         self._signal(signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
@@ -119,10 +118,7 @@ def is_listening(host: str, port: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free now, and that no outgoing connection gets before the engine listens.
-
-    Raises OSError if the host is not an address of this machine.
-    """
+    """Return a port that is free now, and that no outgoing connection gets before the engine listens."""
     while True:
         port = PORTS.start + secrets.randbelow(len(PORTS))
         try:
@@ -139,10 +135,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """TLS files and credentials, which kafka.py and cassandra.py translate to settings of their engine.
-
-    Cassandra ignores the user and password: that user must be created after the start.
-    """
+    """TLS files and credentials. Cassandra ignores the credentials: the user must be created after the start."""
 
     certificate: Path
     """PEM file with the server's certificate and its unencrypted PKCS #8 key."""

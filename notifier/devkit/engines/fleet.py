@@ -38,7 +38,7 @@ class EngineRecord:
     url: str = ""
     """URL with the password; empty if the engine has none."""
     pid: int | None = None
-    """None: the engine was not started, or was stopped. One that died keeps its pid, so ask `Fleet.is_running`."""
+    """None: the engine was not started, or `Fleet.down` stopped it. The record of an engine that died keeps the pid."""
 
     @property
     def host(self) -> str:
@@ -55,8 +55,7 @@ class Fleet:
     cache: Path
     """Folder of the jars, shared by all fleets."""
     proxy_ports: Mapping[str, int] = field(default_factory=dict)
-    """Loopback ports of proxies for fault injection, by engine name. Clients get the port of the proxy, in the settings
-    and from Kafka's advertised listener."""
+    """Loopback ports of proxies for fault injection, by engine name. Clients get the ports of the proxies."""
 
     @property
     def records_file(self) -> Path:
@@ -64,7 +63,7 @@ class Fleet:
 
     @property
     def settings(self) -> Path:
-        """Settings file. The cluster profile reads it at this path."""
+        """Settings file that the cluster profile reads."""
         return self.folder / "settings.toml"
 
     def records(self) -> Mapping[str, EngineRecord]:
@@ -78,14 +77,14 @@ class Fleet:
         return record is not None and record.pid is not None and self._is_own_process(record.pid)
 
     def uses_sync(self, sync: Sync) -> bool:
-        """Return whether Cassandra was last started with this commit log mode. Only a restart changes the mode."""
+        """Return whether Cassandra was last started with this commit log mode."""
         return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
 
     def up(self, sync: Sync, on_started: Callable[[EngineRecord, float], None]) -> int:
         """Start all stopped engines concurrently and return their number. Raises UnusableEnvironment.
 
-        `on_started` is called for each engine that is ready, with the seconds since the start of this call. An
-        interrupted call can be repeated: each engine is recorded as soon as it has a process.
+        `on_started` is called when one of them is ready, with the seconds since the start of this call. An interrupted
+        call can be repeated: each engine is recorded as soon as it has a process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         started = monotonic()
@@ -124,10 +123,7 @@ class Fleet:
         self.up(sync, lambda engine, seconds: None)
 
     def freeze(self, name: str, seconds: float) -> None:
-        """Suspend an engine for the given seconds. It keeps its connections.
-
-        Raises UnusableEnvironment if it is stopped.
-        """
+        """Suspend an engine for the given seconds. Its connections stay open."""
         record = self.records()[name]
         if record.pid is None or not self._is_own_process(record.pid):
             raise UnusableEnvironment(f"{name} is not running.")
@@ -138,16 +134,13 @@ class Fleet:
             _signal(record.pid, signal.SIGCONT)
 
     def _await_end(self, record: EngineRecord, pid: int) -> None:
-        """Wait until the process has ended, and its port is free or STOP_TIMEOUT_SECONDS have passed.
-
-        A large process takes seconds to end.
-        """
+        """Wait until the process has ended, and at most STOP_TIMEOUT_SECONDS until its port is free."""
         deadline = monotonic() + STOP_TIMEOUT_SECONDS
         while self._is_own_process(pid) or (is_listening(record.host, record.port) and monotonic() < deadline):
             sleep(POLL_INTERVAL_SECONDS)
 
     def _await_others(self, deadline: float) -> None:
-        """Wait until all engines listen, including those that another process has just started."""
+        """Wait until all engines listen, also those that another process has just started."""
         for name, record in self.records().items():
             while not is_listening(record.host, record.port):
                 if not self.is_running(name) or monotonic() > deadline:

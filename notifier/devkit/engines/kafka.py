@@ -39,8 +39,6 @@ ssl.truststore.location={ca}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerLocation:
-    """Location of one broker of a cluster."""
-
     node: int
     port: int
     controller: int
@@ -142,7 +140,7 @@ def _format(location: _BrokerLocation, lib: Path, settings: Path) -> None:
 
 
 def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
-    """Format the folder with Kafka's tool. The initial metadata contains the user, so it is not copied for others."""
+    """Format the folder with Kafka's tool. The initial metadata contains the user, so the template does not fit."""
     user = f"SCRAM-SHA-512=[name={security.user},password={security.password}]"
     _run_format_tool(lib, settings, "--add-scram", user)
 

@@ -15,10 +15,7 @@ REMEDY = "Install Java 17 and Maven (on Debian: apt-get install openjdk-17-jre-h
 
 
 def jars(pom: Path, cache: Path) -> Path:
-    """Return the folder with the jars of a pom.xml. Download them if they are missing.
-
-    Raises UnusableEnvironment, with a remedy.
-    """
+    """Return the folder with the jars of a pom.xml. Download them if they are missing."""
     _require_tool("java")
     folder = cache / f"{pom.parent.name}-{sha256(pom.read_bytes()).hexdigest()[:12]}"
     if not folder.exists():
@@ -32,7 +29,7 @@ def missing_tools() -> list[str]:
 
 
 def _fetch(pom: Path, folder: Path) -> None:
-    """Download into a temporary folder and rename it when complete, so that no process sees an incomplete folder."""
+    """Download into a temporary folder and rename the result, so that no process sees an incomplete folder."""
     _require_tool("mvn")
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

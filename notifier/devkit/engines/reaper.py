@@ -14,7 +14,7 @@ POLL_INTERVAL_SECONDS = 0.5
 
 @contextmanager
 def reaping(folder: Path) -> Iterator[None]:
-    """Run a reaper for this process until the block ends. The caller stops the engines before that."""
+    """Run a reaper for this process until the block ends. The caller must stop the engines in the block."""
     reaper = start_reaper(folder, os.getpid())
     try:
         yield
@@ -44,9 +44,9 @@ def _is_running(pid: int) -> bool:
 
 
 def _engines(folder: str) -> list[int]:
-    """Return the current pids of the folder's engines.
+    """Return the current pids of the folder's engines: their command lines contain the path of the folder.
 
-    Their command lines contain the path of the folder. A recorded pid would be wrong after a restart of the engine.
+    A recorded pid would be wrong after a restart of the engine.
     """
     output = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     lines = [line.split(maxsplit=1) for line in output.splitlines()]

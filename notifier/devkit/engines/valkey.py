@@ -19,7 +19,7 @@ appendonly no
 maxmemory 512mb
 maxmemory-policy noeviction
 """
-"""No persistence, because all data is disposable. Without eviction, a full server refuses tasks and loses none."""
+"""No persistence, because all data is disposable. Without eviction, a full server refuses new tasks and loses none."""
 
 
 def server(folder: Path, *, port: int, password: str, user: str = "", extra_settings: str = "") -> Engine:

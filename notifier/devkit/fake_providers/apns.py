@@ -22,7 +22,7 @@ from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-# Validation of provider tokens: team, age, and how often the token changes.
+# Validation of provider tokens.
 
 MAX_TOKEN_AGE = timedelta(hours=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)
@@ -206,7 +206,7 @@ def _header_refusals(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsErr
         yield ApnsError(400, "BadExpirationDate")
     if headers.get("apns-priority", "10") not in PRIORITIES:
         yield ApnsError(400, "BadPriority")
-    # Apple accepts a missing push type for old devices only. The fake always refuses it, to expose the mistake.
+    # Apple accepts a missing push type for old devices only. The fake refuses it for all, to expose the mistake.
     if headers.get("apns-push-type") not in PUSH_TYPES:
         yield ApnsError(400, "InvalidPushType")
     if headers["apns-push-type"] == "background" and headers.get("apns-priority", "10") == "10":

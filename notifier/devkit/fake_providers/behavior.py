@@ -32,7 +32,7 @@ NEVER = FaultWindow(duration=timedelta())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderScript:
-    """Misbehavior of a fake in its responses. With one seed every run affects the same tokens, at the same times."""
+    """Misbehavior of a fake in its responses. Runs with the same seed affect the same tokens, at the same times."""
 
     seed: int = 0
     gone_share: float = 0.0
@@ -42,7 +42,7 @@ class ProviderScript:
     elsewhere_share: float = 0.0
     """Share of the tokens that belong to another environment, project or application server key."""
     limited: FaultWindow = NEVER
-    """Window of 429 responses. Their Retry-After is the time that is left of the window."""
+    """Window of 429 responses. Their Retry-After is the rest of the window."""
     down: FaultWindow = NEVER
     """Window of 503 responses to all requests."""
 
@@ -67,10 +67,9 @@ def retry_after(window: FaultWindow, uptime: timedelta) -> str:
 
 FOREVER = timedelta(days=36_500)
 STREAM_LIMITS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
-"""Concurrent streams per connection, if the script does not set them. They are the limits of the real providers.
-Apple's varies, and is at most 1,000."""
+"""Concurrent streams per connection, if the script does not set them: the limits of the real providers. Apple's limit
+varies up to 1,000."""
 MAX_COUNT = 1_000_000_000
-"""Largest number that an option accepts."""
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 WINDOW_OPTIONS = ("limited", "down", "stall")
 """Options whose start `after` sets."""

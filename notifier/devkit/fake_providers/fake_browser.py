@@ -85,7 +85,6 @@ class Browser:
 
     @property
     def subscription(self) -> WebSubscription:
-        """Subscription as an app registers it."""
         public = self.private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
         return WebSubscription(endpoint=self.endpoint, key=public, secret=self.secret)
 

@@ -15,10 +15,7 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 
 MAX_DEVICES = 100_000
-"""Maximum number of devices that are remembered. The oldest are forgotten.
-
-The limit keeps the fake small, because a benchmark sends to a million devices and measures memory.
-"""
+"""Maximum number of devices that are remembered: a benchmark sends to a million devices and measures memory."""
 
 
 @dataclass(slots=True)
@@ -73,8 +70,7 @@ class FakePhones:
         self.duplicate_count += not phone.ring(collapse_id=collapse_id, text=text, id=id)
 
 
-# Addresses of the fixture's users, computed from the member number only. Thus the loader and the fake devices share no
-# data.
+# Addresses of the fixture's users, computed from the member number only.
 #
 # Stored browser endpoints have the host of a real push service. The sender for fakes redirects all of them to the fake.
 

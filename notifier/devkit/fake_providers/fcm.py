@@ -15,7 +15,7 @@ from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-# Validation of messages: known fields, their types, and Google's error messages.
+# Validation of messages.
 
 MAX_MESSAGE_BYTES = 4_096
 MAX_TTL = timedelta(weeks=4)
@@ -43,7 +43,7 @@ _TTL = re.compile(r"(\d{1,9})(?:\.\d{1,9})?s")
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Validation error of a field. `field` is empty if Google's response does not name one."""
+    """Validation error. `field` is empty if Google's response does not name a field."""
 
     field: str
     message: str
@@ -178,7 +178,7 @@ class FakeFcm:
             return _refusal(outcome)
         self.response_counts["Accepted"] += 1
         name = f"projects/{self.project}/messages/{self.phones.alert_count}"
-        # A sender gives a message no id, so the tag serves as one. A message without a tag is never a repeated one.
+        # Messages have no id from the sender, so the tag serves as the id. A message without a tag is never a repeat.
         self.phones.ring(outcome.target, collapse_id=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
         return Reply(status=200, headers=_JSON, body=json.dumps({"name": name}).encode())
 

@@ -24,7 +24,7 @@ from notifier.domain.ids import Platform
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply
 
-# Log of arrived alerts, one JSON line each, for operators and checks.
+# Log of arrived alerts, one JSON line each.
 
 MAX_REMEMBERED_ALERTS = 200_000
 """Number of latest alerts that are remembered to detect repeated ones. They take some 30 MB."""
@@ -43,10 +43,7 @@ class AlertLog:
     _arrived: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
-        """Load the alerts of earlier runs from the file.
-
-        If the fake was killed amid a line, terminate that line first. The next line would otherwise continue it.
-        """
+        """Load the alerts of earlier runs from the file. End a line that a killed fake left incomplete."""
         if not _ends_with_newline(file):
             self.out.write(b"\n")
         for to, id in _earlier_alerts(file, self.platform):
@@ -133,10 +130,7 @@ def host_fake(
     certificate: Path | None = None,
     clock: Clock | None = None,
 ) -> Iterator[HostedFake]:
-    """Run a fake provider until the block ends. It appends a line per alert to the file `out`.
-
-    Raises OSError if it cannot listen or open the file.
-    """
+    """Run a fake provider until the block ends. It appends a line per alert to the file `out`."""
     chosen_behavior, used_clock = behavior or Behavior(), clock or SystemClock()
     with _logged_phones(out, platform, used_clock) as phones:
         fake = create_fake(platform, chosen_behavior.script, phones, used_clock)
@@ -148,7 +142,7 @@ def host_fake(
 def create_fake(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """Create a fake that accepts the public test credentials and any device.
 
-    It does not reject unknown devices. Otherwise a sender that uses a fake by mistake would delete its real devices.
+    If it rejected unknown devices, a sender that uses a fake by mistake would delete its real devices.
     """
     match platform:
         case Platform.APNS:

@@ -31,7 +31,6 @@ class TokenEndpoint:
     lifetime: timedelta = timedelta(seconds=3_599)
     """Lifetime of an access token, as at Google."""
     expiry_by_token: dict[str, datetime] = field(default_factory=dict)
-    """Expiry times of all issued access tokens."""
 
     def answer(self, post: Post, now: datetime) -> Reply:
         refusal = self._refusal(post, now)
@@ -48,11 +47,10 @@ class TokenEndpoint:
         return scheme.lower() == "bearer" and token in self.expiry_by_token and now < self.expiry_by_token[token]
 
     def revoke(self) -> None:
-        """Revoke all issued tokens."""
         self.expiry_by_token = dict.fromkeys(self.expiry_by_token, datetime.min.replace(tzinfo=UTC))
 
     def _refusal(self, post: Post, now: datetime) -> tuple[str, str] | None:
-        """Return error code and description, or None if the request is valid."""
+        """Return the error code and description, or None if the request is valid."""
         form = parse_qs(post.body.decode("utf-8", "replace"))
         if dict(post.headers).get("content-type") != "application/x-www-form-urlencoded":
             return "invalid_request", "Required parameter is missing: grant_type"

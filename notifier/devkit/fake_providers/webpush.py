@@ -41,11 +41,11 @@ class FakePushService:
     origin: str = "https://updates.push.services.mozilla.com"
     dialect: RefusalDialect = RefusalDialect.MOZILLA
     accepts_any_host: bool = False
-    """Whether it stands for all push services: it accepts requests for any host."""
+    """Whether requests for any host are accepted, as by a fake of all push services."""
     find_unknown_browser: Callable[[str], Browser | None] = lambda _: None
     """Called for a path that is not in `browsers`. Returns its browser, or None if the path has no subscription."""
     script: ProviderScript = field(default_factory=ProviderScript)
-    """Its elsewhere share is the share of subscriptions with another application server key."""
+    """The elsewhere share is the share of subscriptions with another application server key."""
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     redirect: str = ""
     """Target of a redirect for all requests; empty for none."""
@@ -63,7 +63,6 @@ class FakePushService:
         self._random, self._started = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
 
     def subscribe(self, application_server_key: str) -> Browser:
-        """Create a browser that is subscribed with this application server key."""
         path = f"/wpush/v2/{self._random.randbytes(24).hex()}"
         number = self._random.getrandbits(255) + 1
         browser = Browser(

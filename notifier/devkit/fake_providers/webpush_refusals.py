@@ -33,8 +33,8 @@ def authorization_fault(
 ) -> AuthorizationFault | None:
     """Return the fault of an authorization header, or None if it is valid.
 
-    `origin` is the push service for which the token must be issued; None accepts any.
-    `application_server_key` is that of the subscription.
+    `origin` is the push service for which the token must be issued; None accepts any. `application_server_key` is the
+    subscription's key.
     """
     if authorization is None:
         return AuthorizationFault.MISSING
@@ -97,7 +97,6 @@ GOOGLE_OTHER_KEY_RESPONSE = (
 
 
 def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, retry_after: str = "") -> Reply:
-    """Build the error response for a status or for an authorization fault."""
     status, body = (
         _authorization_refusal(dialect, cause)
         if isinstance(cause, AuthorizationFault)

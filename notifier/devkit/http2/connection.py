@@ -14,7 +14,7 @@ from notifier.devkit.http2.streams import CONNECTION_WINDOW, RequestReceiver, Re
 from notifier.ports.push import NoReply, Post, Reply
 
 RequestHandler = Callable[[Post], Reply | NoReply]
-"""Handler of requests. With a NoReply the client gets no response if `may_have_arrived` is set, else REFUSED_STREAM."""
+"""Handler of requests. For a NoReply the client gets REFUSED_STREAM, or nothing if `may_have_arrived` is set."""
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Http2Behavior:
     latency: timedelta = timedelta(0)
     """Delay between a request and its response."""
     goaway_after: int | None = None
-    """Number of processed requests after which a connection sends GOAWAY. It closes after the open responses."""
+    """Number of processed requests after which a connection sends GOAWAY, finishes the open responses, and closes."""
     cut_after: int | None = None
     """Number of processed requests after which a connection closes. Open requests get no response."""
     refuse_first_streams: int = 0
@@ -51,7 +51,6 @@ class ServerCounts:
 
     connections: int = 0
     processed: int = 0
-    """Number of processed requests."""
     max_streams: int = 0
     """Maximum number of concurrent streams on one connection."""
     violations: int = 0
@@ -129,7 +128,6 @@ class ServerConnection(asyncio.Protocol):
         self._flush()
 
     def queue_settings(self) -> None:
-        """Queue the current SETTINGS."""
         streams, window = self._server.behavior.max_concurrent_streams, self._server.behavior.initial_window
         limit = [] if streams is None else [(frames.MAX_STREAMS, streams)]
         self._unacknowledged_settings.append(streams)

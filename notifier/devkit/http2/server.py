@@ -89,7 +89,6 @@ class Http2Server:
         asyncio.run_coroutine_threadsafe(change(), self._loop).result()
 
     def cut(self) -> None:
-        """Abort all existing connections."""
 
         async def cut() -> None:
             for connection in [*self._state.connections]:

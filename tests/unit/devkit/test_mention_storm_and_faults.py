@@ -69,7 +69,7 @@ def test_store_outage_begins_and_ends_within_each_half() -> None:
         outage=600.0,
     )
     first, second = schedule(plan.faults, plan.seed, plan.duration)
-    assert (first.is_killed, second.is_killed) == (False, True)
+    assert (first.kills_store, second.kills_store) == (False, True)
     assert 0 < first.at < first.at + 600 < plan.duration / 2 < second.at < second.at + 600 < plan.duration
 
 

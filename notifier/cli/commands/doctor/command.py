@@ -21,7 +21,7 @@ from notifier.config import Issuer, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, IssuerUnavailable, Unwritable
 from notifier.domain.ids import Platform
 
-# Checks of the machine. `folder_findings` checks the contents of the folder.
+# Checks of the machine.
 
 MIN_PYTHON = (3, 11)
 MIN_SQLITE = (3, 38, 0)
@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
-    """Result of one check, with a remedy if it isn't ok."""
+    """Result of one check."""
 
     name: str
     level: Level = Level.OK
@@ -125,17 +125,14 @@ def disk_finding(free_bytes: int) -> DoctorFinding:
     )
 
 
-# Checks of push alerts: which credentials send them, and whether those are usable.
+# Checks of push alerts.
 
 FAKE_COMMANDS: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
 """Subcommands of `notifier fake`."""
 
 
 def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
-    """Check the credentials of each provider, and whether a fake listens at its address.
-
-    Contacts no provider; `notifier push test` does.
-    """
+    """Check the credentials of each provider, and whether a configured fake listens. Contacts no provider."""
     from notifier.profiles.push_providers import require_credentials
 
     for provider in Platform:
@@ -148,7 +145,6 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
 
 
 def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
-    """Return the finding for one provider. Raises BadSetting."""
     from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, describe_credentials
 
     name, hint = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
@@ -177,7 +173,6 @@ def _credentials_finding(push: PushSettings, platform: Platform, detail: str) ->
 
 
 def _is_listening(origin: str) -> bool:
-    """Return whether a server accepts connections at this address."""
     url = urlsplit(origin)
     try:
         with socket.create_connection((url.hostname or "", url.port or {"http": 80}.get(url.scheme, 443)), timeout=1.0):
@@ -190,7 +185,6 @@ def _is_listening(origin: str) -> bool:
 
 
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
-    """Check the keys of the issuer. Fetches them at most once."""
     from notifier.api.auth.issuer_keys import fetch, public_keys
     from notifier.api.auth.tokens import read_issuer_key
 
@@ -258,7 +252,6 @@ def _all_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _print_findings(findings: Sequence[DoctorFinding]) -> None:
-    """Print the findings. A remedy is on the next line."""
     lines = [
         line
         for finding in findings

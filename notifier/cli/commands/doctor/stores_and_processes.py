@@ -16,13 +16,13 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 MAX_TRIED_BURSTS = 4
-"""Maximum number of bursts, the newest ones, that the tier rule is tried on."""
+"""Maximum number of the newest bursts that the tier rule is tried on."""
 MAX_COUNTED = 100
 """Maximum number of dead letters, or of sequence heads, that are counted."""
 
 
 def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check a data folder without changing it. The contents are checked only if the schema is of this version."""
+    """Check a data folder. The contents are checked only if the schema is of this version."""
     profile = choose(settings)
     try:
         schema = _run_check("schema", lambda: schema_finding(profile))
@@ -35,7 +35,7 @@ def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def cluster_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check the engines of a cluster, within at most five seconds. If none fails, also check their contents."""
+    """Check the engines of a cluster, and their contents if no engine fails."""
     profile = choose(settings)
     try:
         engines = [
@@ -70,7 +70,7 @@ def _content_findings(ports: Ports, settings: Settings) -> Iterator[DoctorFindin
 
 
 def _run_check(name: str, check: Callable[[], DoctorFinding]) -> DoctorFinding:
-    """Run one check. An error becomes a failed finding with the text of the error."""
+    """Run one check. An error becomes a failed finding."""
     try:
         return check()
     except NotifierError as error:
@@ -93,7 +93,7 @@ def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def services_finding(settings: Settings) -> DoctorFinding:
-    """Check whether `up` could start its services on this machine. Needs no data folder."""
+    """Check whether `up` can start Valkey, or reach the configured Redis. Needs no data folder."""
     profile = choose(settings)
     try:
         profile.require_services()
@@ -139,7 +139,7 @@ def running_finding(settings: Settings) -> DoctorFinding:
 
 
 def cache_finding(ports: Ports) -> DoctorFinding:
-    """Check the cache. Problems are warnings: without the cache, results are correct but slower."""
+    """Check the cache. Problems are warnings: without the cache, inboxes are correct but slower."""
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:
@@ -202,7 +202,6 @@ def throttles_finding(ports: Ports) -> DoctorFinding:
 
 
 def open_circuits_finding(ports: Ports) -> DoctorFinding:
-    """Check which providers have an open circuit breaker, as reported by the workers."""
     try:
         circuits = ports.circuit_report.read()
     except CacheUnavailable:  # cache_finding reports it
@@ -238,7 +237,7 @@ def dead_letters_finding(ports: Ports) -> DoctorFinding:
 
 
 def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
-    """Fail if lanes are stopped: until an operator resumes them, their records are not processed."""
+    """Fail if lanes are stopped, because only an operator can resume them."""
     stops = stopped_lanes(ports.lane_tallies)
     if not stops:
         return DoctorFinding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
@@ -257,10 +256,7 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
-    """Try the tier rule on the newest bursts: for each, on the first shard that has followers.
-
-    Raises BadSetting or RuleFailed if the rule can't be used.
-    """
+    """Try the tier rule on one shard of each of the newest bursts. Raises BadSetting or RuleFailed."""
     rule = load_tier_rule(settings.tier_rule)
     newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, MAX_TRIED_BURSTS)
     for burst in newest:

@@ -46,7 +46,7 @@ REASON_TEXTS: Mapping[str, str] = {
     ExplainRule.DEAD: "its slice is dead",
     ExplainRule.SKIPPED: "the user had no device for this provider, or was suppressed, when the slice was sent",
 }
-"""Explanation of each rule. A rule that is the state of a slice has no text here, and is shown by its name."""
+"""Explanation of a rule. Rules that are the state of a slice have no text, and are shown by their name."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{summary}",
@@ -60,7 +60,6 @@ STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.PENDING: "not sent yet: {reason}",
     AlertState.NEVER: "none: {reason}",
 }
-"""Sentence for each state of an alert."""
 
 UNRECEIVED_RETRY_TEXT = "tried at {at}{summary}, next attempt at {until}"
 """Sentence for RETRYING if no device has received the alert."""
@@ -140,7 +139,7 @@ def _details(device: DeviceState) -> Iterable[str]:
         yield f"next attempt at {iso_time_or_none(device.next_attempt_at)}"
 
 
-# Digests: when they are due, what they contain, and why a user sees them or not.
+# Digests.
 
 DIGEST_SENTENCES = {
     None: "The user sees it.",
@@ -156,7 +155,7 @@ async def digest_explanation(
 ) -> dict[str, object]:
     """Return the object that `--json` prints for a digest.
 
-    Raises NotFound for an unknown user, the digest of another user, or a date that has none in the user's time zone.
+    Raises NotFound for an unknown user, or if the user has no digest with this key.
     """
     reads = connect()
     member = await reads.people.member(user)

@@ -27,7 +27,7 @@ from notifier.domain.push.send_log import (
 )
 from notifier.domain.users.visibility import HiddenReason, SuppressionReason, Viewer, hidden_reason, suppression_reason
 
-# Devices in the send log. The log names only devices that did not accept their alert at the first attempt.
+# Devices in the send log, which names only devices that did not accept their alert at the first attempt.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class DeviceState:
 
     device: DeviceId
     last_failure: AlertOutcome | None = None
-    """Outcome of the last attempt if the device did not accept the alert. None: it did, or the attempt is running."""
+    """Outcome of the last attempt. None: the device has accepted the alert, or the attempt is running."""
     is_sending: bool = False
     """Whether an attempt has begun and its result is not recorded: it is running, or was interrupted."""
     failed_attempts: int
@@ -54,7 +54,7 @@ class DeviceState:
 
     @property
     def accepted_later(self) -> bool:
-        """Whether the device accepted the alert after failed attempts."""
+        """Whether the device accepted the alert, but not at the first attempt."""
         return self.last_failure is None and not self.is_sending
 
 
@@ -77,12 +77,11 @@ def device_states(batches: Sequence[SendBatch], member: Member) -> Sequence[Devi
 
 
 def without_retries(devices: Sequence[DeviceState]) -> Sequence[DeviceState]:
-    """Return the same devices without further attempts."""
+    """Return the devices without the times of their next attempts."""
     return [replace(device, next_attempt_at=None) for device in devices]
 
 
 def attempts_of(batch: SendBatch, member: Member) -> Iterator[AttemptState]:
-    """Yield the attempts in this batch that belong to devices of the member."""
     yield from (attempt for attempt in batch.retries if attempt.member == member)
     yield from (failure.state for failure in batch.failures or () if failure.state.member == member)
 
@@ -105,11 +104,11 @@ class AlertState(StrEnum):
     SENT = "sent"
     """Sent. Devices that did not accept it at once are listed with their state."""
     FAILED = "failed"
-    """No device is known to have accepted it, and it isn't retried."""
+    """No device is known to have accepted the alert, and it isn't retried."""
     RETRYING = "retrying"
     """It will be retried for at least one device."""
     SENDING = "sending"
-    """Its batch is open. If the worker stopped meanwhile, the alert may have arrived, and is sent again."""
+    """Its batch is open. If the worker has stopped, the alert may have arrived, and is sent again."""
     UNKNOWN = "unknown"
     """It may have arrived: its batch was open when the slice ended or the user was suppressed. It isn't sent again."""
     SILENT = "silent"
@@ -154,7 +153,6 @@ class ExplainedCase:
     snapshot: AudienceSnapshot | None
     """Audience snapshot of the user's shard."""
     progress: BurstProgress | None
-    """Ledger of the burst."""
     devices: Sequence[Device]
     """Current devices of the user."""
     batches: Mapping[Platform, Sequence[SendBatch]]
@@ -168,7 +166,7 @@ class ExplainedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedAlert:
-    """The alert of a user by one provider, and why it has its state."""
+    """The alert of a user by one provider, with the reason for its state."""
 
     platform: Platform
     state: AlertState
@@ -178,7 +176,7 @@ class ExplainedAlert:
     until: datetime | None = None
     """Earliest time of the next attempt."""
     burst_count: int = 1
-    """Number of bursts that the alert covers. More than one: it is a summary."""
+    """Number of bursts that the alert covers. A summary covers more than one."""
     may_be_received: bool = False
     """Whether a device has received it, or may have. A retry that is running doesn't count."""
     devices: Sequence[DeviceState] = ()
@@ -224,7 +222,8 @@ def _burst_count(case: ExplainedCase, first: SendBatch) -> int:
 def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[SendBatch]) -> ExplainedAlert:
     """Explain an alert that is in the send log.
 
-    Suppressed users get no retries. Retries wait for the end of quiet hours, and are dropped if their window closes.
+    Suppressed users get no retries. A retry waits for the end of quiet hours, and is dropped if its window closes
+    before.
     """
     first, slice_state, rule = batches[0], _slice_state(case, platform), _suppression(case)
     is_final = rule is not None or (slice_state is not None and slice_state.final_entry is not None)
@@ -260,9 +259,8 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
 def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, devices: Sequence[DeviceState]) -> bool:
     """Return whether a device of the user has accepted the alert, or may have.
 
-    The send log has entries only of devices that did not accept the alert at the first attempt. So a device without an
-    entry accepted it. Without any entry the answer is yes, even if the user has no device now: a former
-    device may have accepted it.
+    A device without an entry in the send log has accepted the alert at the first attempt. Without any entry the answer
+    is yes, because a device that was removed since may have accepted the alert.
     """
     listed_ids = {device.device for device in devices}
     current_devices = [
@@ -279,7 +277,7 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
 def _next_attempt(case: ExplainedCase, device: DeviceState) -> datetime | None:
     """Return when the device is tried again, after any quiet hours.
 
-    None: no attempt is planned, or the retry window closes before it.
+    None: no attempt is planned, or the retry window closes before that time.
     """
     if device.next_attempt_at is None:
         return None
@@ -296,10 +294,7 @@ _StateReason = tuple[AlertState, Reason, datetime | None]
 
 
 def _reason_if_unsent(case: ExplainedCase, platform: Platform) -> _StateReason:
-    """Explain an alert for which the send log has no entry of the user, or only devices to which nothing was sent.
-
-    The order of the checks: burst, audience snapshot, plan, suppression now, state of the slice.
-    """
+    """Explain why no alert was sent to the user."""
     burst, snapshot = case.burst, case.snapshot
     if burst.verdict is not Verdict.ALL:
         return AlertState.NEVER, ExplainRule.ROW_ONLY, None
@@ -315,7 +310,7 @@ def _reason_if_unsent(case: ExplainedCase, platform: Platform) -> _StateReason:
 
 
 def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | ExplainRule | None:
-    """Return why the user must not be alerted now. The last reason, `burst.silent`, concerns all users."""
+    """Return why the user must not be alerted now."""
     reason = suppression_reason(case.burst, case.viewer, now=case.now)
     return ExplainRule.OPENER_RETRACTED if reason is None and case.burst.silent else reason
 
@@ -323,7 +318,7 @@ def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | Expl
 def _explain_excluded(case: ExplainedCase, snapshot: AudienceSnapshot) -> _StateReason:
     """Explain why the audience snapshot excludes the user from alerts.
 
-    The snapshot does not record the reason. It is inferred from the current preferences and visibility.
+    The snapshot does not record the reason, so the current preferences and visibility must explain it.
     """
     tier, preferences = tier_of(snapshot, case.member), case.viewer.account_preferences
     if not preferences.allows_alerts:
@@ -360,7 +355,6 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
 
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:
-    """Return the state of the slice that sends the user's alerts by this provider."""
     if case.progress is None or case.snapshot is None:
         return None
     tier, shard = tier_of(case.snapshot, case.member), shard_of(case.member)

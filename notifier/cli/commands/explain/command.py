@@ -80,10 +80,7 @@ async def explanation(
     user: UserId,
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> dict[str, object]:
-    """Return the object that `--json` prints. Raises NotFound for an unknown burst or user.
-
-    `pushed_tiers` are the tiers that get alerts by default.
-    """
+    """Return the object that `--json` prints. Raises NotFound for an unknown burst or user."""
     from notifier.cli.opened_stores import active_throttle_ids
 
     burst, reads = ports.bursts.read([key]).get(key), connect()
@@ -125,12 +122,10 @@ async def explanation(
 
 
 def _format_visible_from(moment: datetime | None) -> str | None:
-    """Format `visible_from`. Returns None for NEVER."""
     return None if moment == NEVER else iso_time_or_none(moment)
 
 
 def _send_batches(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendBatch]:
-    """Return the send batches of the shard, of all tiers. Batches of a member belong to one tier only."""
     by_shard = ports.send_log.read(key, platform, [shard])
     return [batch for batches in by_shard.values() for batch in batches]
 
@@ -145,7 +140,7 @@ def _visibility_json(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject:
 
 
 def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject | None:
-    """Return the digest that lists the burst in place of an item of its own, or None. The digest may not be due yet."""
+    """Return the digest, due or not, that lists the burst instead of a separate inbox item. None: no digest does."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
@@ -156,7 +151,7 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObjec
 def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObject | None:
     """Describe the member in the audience snapshot.
 
-    The snapshot names the members of its tiers. Of dormant and suppressed members it has only the numbers.
+    The snapshot only has the numbers of dormant and suppressed members.
     """
     if snapshot is None:
         return None
@@ -178,7 +173,6 @@ async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | 
 
 
 def _row_json(row: InboxRow | None, member: Member) -> JsonObject | None:
-    """Describe the inbox row. A dormant follower of a celebrity has none, and sees the burst by the pull path."""
     return None if row is None else {"range": range_of(member), "people": len(row.offsets())}
 
 
@@ -191,7 +185,6 @@ def _row_sentence(row: object) -> str:
 def _slice_json(
     progress: BurstProgress | None, shard: int, now: datetime, throttle_ids: frozenset[str]
 ) -> list[JsonObject]:
-    """Return the ledger state of every slice that covers the shard of the member."""
     if progress is None:
         return []
     return [

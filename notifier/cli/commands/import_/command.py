@@ -31,7 +31,7 @@ def importing() -> None:
 
 
 def file_options(rows_per_batch: int) -> Callable[[F], F]:
-    """Add the options that all imports share: the file, its format, and the file for rejected rows."""
+    """Add the argument and the options that all imports share."""
     options = (
         click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)),
         click.option(
@@ -177,7 +177,6 @@ def _run_import(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the import. An interrupted run can be resumed only with the same `row_options`."""
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.cli.opened_stores import open_stores

@@ -39,7 +39,7 @@ from notifier.profiles.import_sources import (
 )
 from notifier.wiring.system import build_system
 
-# Durable state of an import: which file it reads, a lock, and the rejected rows.
+# Durable state of an import.
 
 STDIN = "-"
 """File argument that means the standard input."""
@@ -70,10 +70,7 @@ class Checkpoint:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of this import while the block lasts.
-
-        Raises UnusableEnvironment if another process holds it.
-        """
+        """Hold the lock of this import while the block lasts. Raises UnusableEnvironment if it is taken."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:
@@ -91,10 +88,7 @@ class Checkpoint:
         )
 
     def begin(self, options: str) -> None:
-        """Record the version of the file that is imported. Call it after removing the state of an earlier import.
-
-        After an interruption before this call, the import starts again.
-        """
+        """Record the version of the file that is imported. Call it after removing the state of an earlier import."""
         self._begun_file.write_text(self._begun_text(options))
 
     def discard(self) -> None:
@@ -109,7 +103,7 @@ class Checkpoint:
         return f"{status.st_size} bytes of {status.st_mtime_ns}"
 
     def require_version(self, version: str) -> None:
-        """Raise BadImport if the file has changed: the rows that follow may be those of another content."""
+        """Raise BadImport if the file has changed."""
         if self.file_version() != version:
             raise BadImport(
                 f"{self.file.name} changed while it was read; repeat the command to start from the beginning."
@@ -127,8 +121,8 @@ class Checkpoint:
 class Rejects:
     """File of rejected rows, each written once.
 
-    A resumed import may read rejected rows again. Rows are read in order, so those up to the last line number in the
-    file are in it already.
+    A resumed import may read rejected rows again. It reads rows in order, so it skips rejected rows up to the last line
+    number in the file.
     """
 
     path: Path
@@ -155,7 +149,7 @@ class Rejects:
         self._synced_count = self.count
 
     def __call__(self, line: int, reason: str) -> None:
-        """Write one rejected row. Raises DiskFull. Each line is flushed, so it survives a crash of this process."""
+        """Write and flush one rejected row, so that it survives a crash of this process. Raises DiskFull."""
         if line > self._last_line:
             try:
                 self._file.write(json.dumps({"line": line, "reason": reason}).encode() + b"\n")
@@ -178,7 +172,7 @@ class Rejects:
             self._file.close()
 
 
-# Indexing: the command itself helps to update the bitmaps until its own changes are processed.
+# Indexing: the command helps to update the bitmaps until its own changes are processed.
 
 STEP_WAIT = timedelta(seconds=0.25)
 """Longest wait for records in one step of the indexer."""
@@ -186,7 +180,7 @@ STEP_WAIT = timedelta(seconds=0.25)
 
 @dataclass(slots=True)
 class IndexerBacklog:
-    """Records of the stream that its consumers had not processed when this object was created."""
+    """Records of a stream that its consumers had not processed when this object was created."""
 
     log: EventLog
     stream: str
@@ -242,7 +236,6 @@ class ImportDataset(Generic[S]):
     """Name of the subcommand."""
     layout: Layout[S]
     make_import: Callable[[Ports], ImportKind[S]]
-    """Creates the import that writes the rows."""
     remaining_unit: str
     """Unit of the work that remains after reading: follows, or shards whose bitmaps must be rebuilt."""
     stream: str
@@ -258,7 +251,7 @@ class ImportCounts:
     row_count: int
     """Rows that were read, including rejected ones."""
     spilled_count: int
-    """Items that were spilled to files while reading, and written afterwards, in the dataset's `remaining_unit`."""
+    """Items that were spilled to files while reading, and written afterwards."""
     rejected_count: int
     ignored_columns: Collection[str]
 
@@ -279,14 +272,9 @@ class ImportRun(Generic[S]):
 
     @property
     def rejects_file(self) -> Path:
-        """File of the rejected rows."""
         return self.rejects or self.checkpoint.folder / "rejects.ndjson"
 
     def __call__(self, ports: Ports, settings: Settings) -> ImportCounts:
-        """Import the file.
-
-        Raises BadImport, DiskFull, and UnusableEnvironment if an optional package is missing.
-        """
         spilled_keys, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
         importer = Import(kind=self.dataset.make_import(ports), key_sort=spilled_keys, retry=retry)
         ignored_columns = dict[str, None]()
@@ -372,7 +360,7 @@ class ImportRun(Generic[S]):
         return sys.stdin.buffer if self.checkpoint.is_stdin else self.checkpoint.file
 
 
-# Datasets: the columns of each kind of file, and the import that writes its rows.
+# Datasets.
 
 
 def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:

@@ -112,17 +112,17 @@ def _headline(view: TopView, status: str) -> "Text":
 
 
 def _table_or_text(
-    name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right: set[int]
+    name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right_columns: set[int]
 ) -> "RenderableType":
     from rich.text import Text
 
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    return table(headings, cells, right=right) if rows else Text(EMPTY_TEXTS[name], style="dim")
+    return table(headings, cells, right_columns=right_columns) if rows else Text(EMPTY_TEXTS[name], style="dim")
 
 
 def _figures(view: TopView) -> Iterator[tuple[str, str]]:
     snapshot = view.snapshot
-    more = " or more" if view.dead_letters == MAX_COUNTED_LETTERS else ""
+    more = " or more" if view.dead_letter_count == MAX_COUNTED_LETTERS else ""
     yield "mentions", f"{snapshot.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
@@ -135,7 +135,7 @@ def _figures(view: TopView) -> Iterator[tuple[str, str]]:
         "unknown" if snapshot.cache.backpressure is None else f"{snapshot.cache.backpressure:.0%} of p2 held back",
     )
     yield "redis", view.redis
-    yield "dead letters", f"{view.dead_letters:,}{more}"
+    yield "dead letters", f"{view.dead_letter_count:,}{more}"
 
 
 def _pools(view: TopView) -> Sequence[Sequence[object]]:
@@ -167,7 +167,7 @@ def _stopped_lanes(view: TopView) -> Sequence[Sequence[object]]:
 
 def _unfinished(view: TopView) -> Sequence[Sequence[object]]:
     return [
-        (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tier_names()))
+        (burst.burst, burst.mention_count, burst.follower_count, *(_percent(burst.bars, tier) for tier in tier_names()))
         for burst in view.unfinished
     ]
 
@@ -189,8 +189,8 @@ def _burst_table(view: TopView, width: int) -> "Table":
     for burst in view.unfinished:
         cells: list[RenderableType] = [
             without_control_characters(burst.burst),
-            f"{burst.mentions:,}",
-            f"{burst.followers:,}",
+            f"{burst.mention_count:,}",
+            f"{burst.follower_count:,}",
         ]
         for tier in tier_names():
             tier_bar = next((bar for bar in burst.bars if bar.tier == tier), None)
@@ -209,7 +209,7 @@ def _burst_table(view: TopView, width: int) -> "Table":
 
 
 def _bar_with_number(progress: TierBar, bar: "RenderableType") -> "Table":
-    """Return the bar with its number beside it, for screen readers."""
+    """Return the bar with a number beside it, for screen readers."""
     from rich.table import Table
     from rich.text import Text
 
@@ -267,8 +267,8 @@ QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
 def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     """Show current rates, bursts, delays of the pools, throttles and processes.
 
-    On a terminal it refreshes until q or Ctrl-C is pressed. It reads the stores itself, so it also works while no
-    service runs.
+    On a terminal the view refreshes until q or Ctrl-C is pressed. The command reads the stores itself, so it also works
+    while no service runs.
     """
     from notifier.cli.commands.top.snapshot import read_view, view_json
     from notifier.cli.opened_stores import open_stores, overview_of
@@ -286,40 +286,35 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
             run_live(read, every)
             return
         Signal().wait(every)
-        snapshot = read()
+        view = read()
     if as_json:
-        print_json(view_json(snapshot))
+        print_json(view_json(view))
     else:
-        print_plain(snapshot)
+        print_plain(view)
 
 
 def run_live(read_view: "Callable[[], TopView]", every: float) -> None:
-    """Refresh the screen until q or Ctrl-C is pressed.
-
-    While a store doesn't answer, show the error above the last snapshot.
-    """
+    """Refresh the screen until a quit key is pressed. Show an outage of a store above the last view."""
     from rich.live import Live
 
-    screen, snapshot, error_text = console(), None, ""
+    screen, view, error_text = console(), None, ""
     with watch_quit_keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as display:
         while True:
             try:
-                snapshot, error_text = read_view(), ""
+                view, error_text = read_view(), ""
             except Unavailable as error:
                 error_text = str(error)
-            if snapshot is not None:
-                display.update(render_screen(snapshot, screen.width, error_text), refresh=True)
+            if view is not None:
+                display.update(render_screen(view, screen.width, error_text), refresh=True)
             if pressed(every):
                 return
 
 
 @contextmanager
 def watch_quit_keys() -> "Iterator[Callable[[float], bool]]":
-    """Yield a function that waits for a number of seconds, or until a key is pressed.
+    """Yield a function that waits for a key, and returns whether it is one of QUIT_KEYS.
 
-    It returns whether the key is one of QUIT_KEYS.
-
-    The terminal mode is restored afterwards.
+    The argument of the function is the longest wait in seconds. Ctrl-C ends the block.
     """
     import termios
     import tty

@@ -31,9 +31,9 @@ class TierBar:
 
     tier: str
     share: float
-    """Share of the shards with followers whose slices have ended: done, pulled or dead."""
-    people: int
-    """Users who got a row."""
+    """Share of the shards that are done, pulled or dead."""
+    user_count: int
+    """Number of users who got a row."""
     parked: bool
     """Whether a throttle holds any of the remaining work."""
 
@@ -43,8 +43,8 @@ class UnfinishedBurst:
     """A burst with slices that have not ended."""
 
     burst: str
-    mentions: int
-    followers: int
+    mention_count: int
+    follower_count: int
     bars: Sequence[TierBar]
 
 
@@ -65,7 +65,7 @@ class TopView:
 
     snapshot: OverviewSnapshot
     unfinished: Sequence[UnfinishedBurst]
-    dead_letters: int
+    dead_letter_count: int
     url: str | None
     """Address of the service. None: nothing runs on the folder."""
     processes: Sequence[ProcessRow]
@@ -79,20 +79,18 @@ class TopView:
 
 
 def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
-    """Read the current state. Raises StoreUnavailable."""
     snapshot = overview.read()
     ready = _ready(settings)
     return TopView(
         snapshot=snapshot,
         unfinished=_unfinished(ports, snapshot),
-        dead_letters=len(ports.dead_letters.list(MAX_COUNTED_LETTERS)),
+        dead_letter_count=len(ports.dead_letters.list(MAX_COUNTED_LETTERS)),
         url=ready.url if ready else None,
         processes=_processes(settings, ready) if ready else (),
     )
 
 
 def view_json(view: TopView) -> dict[str, object]:
-    """Return the object that `--json` prints."""
     snapshot = view.snapshot
     return {
         "at": iso_time(snapshot.at),
@@ -121,7 +119,7 @@ def view_json(view: TopView) -> dict[str, object]:
         ],
         "backpressure": snapshot.cache.backpressure,
         "redis": view.redis,
-        "dead_letters": view.dead_letters,
+        "dead_letters": view.dead_letter_count,
         "processes": [
             {
                 "role": process.role,
@@ -155,8 +153,10 @@ def _backlog_json(snapshot: OverviewSnapshot, pool: Pool) -> JsonObject:
 
 
 def _burst_json(burst: UnfinishedBurst) -> JsonObject:
-    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "parked": bar.parked} for bar in burst.bars}
-    return {"burst": burst.burst, "mentions": burst.mentions, "followers": burst.followers, "tiers": tiers}
+    tiers = {
+        bar.tier: {"share": round(bar.share, 3), "people": bar.user_count, "parked": bar.parked} for bar in burst.bars
+    }
+    return {"burst": burst.burst, "mentions": burst.mention_count, "followers": burst.follower_count, "tiers": tiers}
 
 
 def _unfinished(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[UnfinishedBurst]:
@@ -166,8 +166,8 @@ def _unfinished(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[Unfinished
     return [
         UnfinishedBurst(
             burst=str(key),
-            mentions=bursts[key].count if key in bursts else 1,
-            followers=progress[key].plan.followers,
+            mention_count=bursts[key].count if key in bursts else 1,
+            follower_count=progress[key].plan.followers,
             bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttle_ids=throttle_ids, now=snapshot.at)],
         )
         for key in keys
@@ -182,7 +182,7 @@ def _tier_bar(tier: TierProgress) -> TierBar:
     return TierBar(
         tier=str(tier.tier),
         share=sum(width for width, state in spans if state in final_states) / total if total else 1.0,
-        people=tier.people,
+        user_count=tier.people,
         parked=any(state is State.PARKED for _, state in spans),
     )
 
