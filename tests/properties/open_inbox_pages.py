@@ -34,8 +34,8 @@ class OpenPage:
             case StreamEvent.RESET:
                 self.counts = {item.key: item.count for item in loaded}
             case StreamEvent.HIDDEN:
-                assert update.hidden is not None
-                self.counts.pop(update.hidden, None)
+                assert update.hidden_burst is not None
+                self.counts.pop(update.hidden_burst, None)
             case StreamEvent.ROW | StreamEvent.MARKED:
                 burst = _burst(update)
                 self.counts[burst.key] = burst.count

@@ -86,7 +86,7 @@ def test_row_retracted_while_waiting_is_sent_as_hidden_only() -> None:
     waiting = stream()
     waiting.put(StreamEvent.ROW, LATER)
     waiting.put(StreamEvent.HIDDEN, retracted(LATER))
-    assert [(update.event, update.item, update.hidden) for update in waiting.take(view(), None)] == [
+    assert [(update.event, update.item, update.hidden_burst) for update in waiting.take(view(), None)] == [
         (StreamEvent.HIDDEN, None, LATER.key)
     ]
 
