@@ -36,6 +36,14 @@ def test_warm_page_reads_no_store(processes: Processes) -> None:
     assert processes.count("inbox_store_calls") == before
 
 
+def test_page_is_kept_if_its_facts_are_read_again_unchanged(processes: Processes) -> None:
+    first = processes.open(0)
+    for kept in (True, False):
+        processes.inboxes[0].viewers.distrust(processes.stage.state.clock.now())
+        assert (processes.open(0).page is first.page) is kept
+        run_sync(processes.inboxes[1].mark(KIM, [FIRST], Mark.HIDDEN))
+
+
 def test_cold_page_reads_store_at_most_three_times() -> None:
     stage = Stage()
     stage.mention("nova")

@@ -55,7 +55,7 @@ def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Pro
     """The feed had more changes than a process catches up with, while a request read the burst."""
     state, inbox = processes.stage.state, processes.inboxes[0]
     inbox.subject_cache.bursts.clear()
-    inbox.viewers.distrust(state.clock.now())
+    inbox.viewers.viewers[KIM].first_pages.clear()
     reading = inbox.open(KIM)
     inbox.subject_cache.timeline = cast(Timeline, Suspended(inbox.subject_cache.timeline, "bursts"))
     run_steps(reading, 2)  # the burst has been read, and the response is on its way

@@ -37,6 +37,7 @@ CACHE_SCENARIOS = {
     "cache_placeholder_set_after_the_write": "die, cold",
     "cache_stream_gap_ignored": "retract, wipe",
     "cache_page_adopted_after_a_change": "retract, remembered",
+    "cache_page_kept_for_other_facts": "unfollow without Redis",
     "cache_version_inserted_after_the_facts": "unfollow, cold",
 }
 """Bugs in the inbox caches, and the scenario of `tests.support.interleavings` that finds each."""

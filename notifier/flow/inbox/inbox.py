@@ -279,9 +279,13 @@ class Inbox:
     ) -> InboxAnswer:
         cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
-            return self._with_fresh_token(cached, answer, limit, began_at)
+            return answer
         async with self.deadline.limit(cold=not has_fallback):
-            cached = cached or await self.facts.read(user, lookup)
+            if cached is None:
+                cached = await self.facts.read(user, lookup)
+                # The facts are often the same as before. This is so for all users while Redis is down.
+                if after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
+                    return answer
             if after is not None:
                 return await self._later_page(cached, after, limit)
             answer = await self._first_page(cached, limit, began_at)
@@ -312,18 +316,17 @@ class Inbox:
             return await self.facts.proved(user, may_wait=True)
 
     def _cached_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
-        """Return the cached or remembered first page, if an evaluation now would show the same page."""
+        """Return the cached or remembered first page, if an evaluation now would show the same page.
+
+        Call at the moment at which the facts are proved or read.
+        """
         answer = cached.first_pages.get(limit) or self._adopted_page(cached, limit, began_at)
         now, subject_cache = self.clock.now(), self.subject_cache
-        if (
-            answer is None
-            or not cached.versions
-            or not answer.is_current(now, subject_cache.revision, subject_cache.change_times)
-        ):
+        if answer is None or not answer.is_current(now, subject_cache.revision, subject_cache.change_times):
             self.viewers.page_stats.misses.inc()
             return None
         self.viewers.page_stats.hits.inc()
-        return answer
+        return self._with_fresh_token(cached, answer, limit, began_at)
 
     def _adopted_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the remembered first page of another process, if its subjects have not changed since."""
@@ -373,7 +376,7 @@ class Inbox:
             # The renderer reuses the rendering of the previous page. It would take bytes for a rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
-        if unread is not None and cached.versions and all(subject_list.is_followed for subject_list in lists):
+        if unread is not None and all(subject_list.is_followed for subject_list in lists):
             cached.put_first_page(limit, answer)
             self.viewers.update_size(cached)
         return answer

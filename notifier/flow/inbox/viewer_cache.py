@@ -93,6 +93,14 @@ class CachedViewer:
             return False
         return self.versions.items() <= lookup.versions.items()
 
+    def pages_from(self, viewer: Viewer, member: Member) -> dict[int, InboxAnswer]:
+        """Return the first pages that were evaluated from these facts."""
+        return {
+            limit: answer
+            for limit, answer in self.first_pages.items()
+            if answer.page.view.viewer == viewer and answer.page.view.member == member
+        }
+
     def put_first_page(self, limit: int, answer: InboxAnswer) -> None:
         self.first_pages.pop(limit, None)
         while len(self.first_pages) >= MAX_FIRST_PAGES:

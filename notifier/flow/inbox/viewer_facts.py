@@ -64,6 +64,7 @@ class ViewerFactsReader:
             versions=inserted.versions if inserted and not inserted.changing else {},
             connection=lookup.connection if lookup else 0,
             read_at=read_at,
+            first_pages=cached_before.pages_from(facts.viewer, member) if cached_before else {},
             last_page=cached_before.last_page if cached_before else None,
             is_vip=facts.is_vip,
         )
