@@ -17,11 +17,11 @@ from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongTy
 from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
-METERING_RESULT_KEY = "notifier.prepaid"
+METERING_RESULT_KEY = "notifier.metering_result"
 """Key in the request scope under which the fast path leaves the result of `RequestMeter.take`."""
 INBOX_PATH = "/v1/inbox"
 """Requests below this path start no warm-up, because most of them read the inbox anyway."""
-ALLOWANCE_KEY = "left"
+ALLOWANCE_KEY = "allowance"
 """Key in the request state of the caller's remaining allowance, for the `RateLimit` headers."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
