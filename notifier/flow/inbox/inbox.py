@@ -156,8 +156,8 @@ class UncachedInbox:
             after=after,
         )
 
-    async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        rows = await self.timeline.rows(view.member, view.subjects, after, limit)
+    async def row_entries(self, view: InboxView, limit: int) -> Collection[Entry]:
+        rows = await self.timeline.rows(view.member, view.subjects, None, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
     def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
@@ -247,8 +247,8 @@ class Inbox:
         entries: dict[BurstKey, Entry] = dict(await self.subject_cache.read_bursts([*{*keys} - digest_keys]))
         return entries | await read_digests(self.subject_cache.timeline, view, digest_keys)
 
-    async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        rows = await self.subject_cache.timeline.rows(view.member, view.subjects, after, limit)
+    async def row_entries(self, view: InboxView, limit: int) -> Collection[Entry]:
+        rows = await self.subject_cache.timeline.rows(view.member, view.subjects, None, limit)
         return (await self.subject_cache.read_bursts([row.burst for row in rows])).values()
 
     async def _open_with_breaker(
@@ -298,7 +298,7 @@ class Inbox:
     async def _later_page(self, cached: CachedViewer, after: InboxPosition, limit: int) -> InboxAnswer:
         view = self._view(cached)
         page, _ = await self._evaluation(view, after, limit).page(await self._listing(view, after))
-        unread = None if page.partial else await self._unread_or_none(view, await self._listing(view, None))
+        unread = await self._unread_or_none(view, await self._listing(view, None))
         return InboxAnswer(
             page=page,
             badge=_badge(unread),

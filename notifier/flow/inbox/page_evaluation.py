@@ -86,7 +86,7 @@ class EntrySource(Protocol):
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         ...
 
-    def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int, /) -> Awaitable[Collection[Entry]]:
+    def row_entries(self, view: InboxView, limit: int, /) -> Awaitable[Collection[Entry]]:
         """Return the entries that the viewer's inbox rows point to. Raises StoreUnavailable."""
         ...
 
@@ -103,7 +103,7 @@ class Evaluation:
     async def page(self, listing: Listing) -> tuple[Page, Sequence[Entry]]:
         """Return the page, and all visible entries that the listing returned for it.
 
-        Raises StoreUnavailable if not even a partial page can be read.
+        Raises StoreUnavailable if not even a partial first page can be read, or if this is a later page.
         """
         visible = list[Entry]()
         try:
@@ -112,6 +112,8 @@ class Evaluation:
                 if len(visible) > self.limit or listing.has_ended:
                     break
         except StoreUnavailable:
+            if self.after is not None:  # a partial page has no cursor: a client would take a later one for the last
+                raise
             return await self.partial(visible), visible
         shown = visible[: self.limit]
         next_position = position_of(shown[-1]) if len(visible) > self.limit else listing.after
@@ -150,7 +152,7 @@ class Evaluation:
 
     async def partial(self, entries: Sequence[Entry] = ()) -> Page:
         """Return a partial page of these entries and those that the inbox rows point to. Raises StoreUnavailable."""
-        from_rows = await self.source.row_entries(self.view, self.after, self.limit)
+        from_rows = await self.source.row_entries(self.view, self.limit)
         return partial_page(self.view, [*entries, *from_rows], self.limit)
 
 
