@@ -235,16 +235,22 @@ def test_every_cache_tier_reports_hits_and_seconds(api_client: ApiClient) -> Non
     registry = api_client.backend.metrics.registry
     counts = {
         (tier, result): registry.get_sample_value("notifier_inbox_cache_total", {"tier": tier, "result": result})
-        for tier in ("tokens", "pages", "viewers", "items")
+        for tier in ("tokens", "pages", "viewers", "redis", "subjects", "bursts", "items")
         for result in ("hit", "miss")
     }
     assert counts == {
         ("tokens", "hit"): 1,
         ("tokens", "miss"): 2,
         ("pages", "hit"): 1,
-        ("pages", "miss"): 0,
+        ("pages", "miss"): 2,
         ("viewers", "hit"): 1,
         ("viewers", "miss"): 2,
+        ("redis", "hit"): 0,
+        ("redis", "miss"): 2,
+        ("subjects", "hit"): 1,
+        ("subjects", "miss"): 3,
+        ("bursts", "hit"): 2,
+        ("bursts", "miss"): 0,
         ("items", "hit"): 1,
         ("items", "miss"): 1,
     }

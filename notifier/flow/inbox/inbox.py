@@ -277,10 +277,11 @@ class Inbox:
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> InboxAnswer:
+        started_at = self.clock.now()
         cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
             return answer
-        async with self.deadline.limit(cold=not has_fallback):
+        async with self.deadline.limit(cold=not has_fallback, spent=self.clock.now() - started_at):
             if cached is None:
                 cached = await self.facts.read(user, lookup)
                 # The facts are often the same as before. This is so for all users while Redis is down.

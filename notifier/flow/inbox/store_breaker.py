@@ -49,6 +49,7 @@ class StoreBreaker:
 
 # Read deadline: time limit for the reads of a page. A cold page is one without a fallback page.
 
+ZERO, MIN_TIME_LIMIT = timedelta(0), timedelta(milliseconds=1)
 LATE_TIMER_SECONDS = 0.05
 """A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
 
@@ -73,8 +74,11 @@ class ReadDeadline(Protocol):
         """Return a context manager that waits for a slot to read a cold page. Raises TooManyWaiting."""
         ...
 
-    def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that raises StoreUnavailable if its body takes longer than the deadline."""
+    def limit(self, *, cold: bool, spent: timedelta = ZERO) -> AbstractAsyncContextManager[None]:
+        """Return a context manager that raises StoreUnavailable if its body takes longer than the deadline.
+
+        `spent` is the part of the deadline that earlier steps of the page have used.
+        """
         ...
 
 
@@ -114,11 +118,11 @@ class PageDeadline:
     def slot(self) -> AbstractAsyncContextManager[None]:
         return self.cold_reads.slot()
 
-    def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        return self._timed(self.deadline * COLD_FACTOR if cold else self.deadline)
+    def limit(self, *, cold: bool, spent: timedelta = ZERO) -> AbstractAsyncContextManager[None]:
+        return self._timed(self.deadline * COLD_FACTOR if cold else self.deadline, spent)
 
     @asynccontextmanager
-    async def _timed(self, time_limit: timedelta) -> AsyncIterator[None]:
+    async def _timed(self, time_limit: timedelta, spent: timedelta) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as scope:
@@ -127,7 +131,7 @@ class PageDeadline:
                     if not scope.expired():
                         scope.reschedule(loop.time())
 
-                timer = RepeatingTimer(time_limit, expire)
+                timer = RepeatingTimer(max(time_limit - spent, MIN_TIME_LIMIT), expire)
                 try:
                     yield
                 finally:
@@ -143,5 +147,5 @@ class NoDeadline:
     def slot(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
-    def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
+    def limit(self, *, cold: bool, spent: timedelta = ZERO) -> AbstractAsyncContextManager[None]:
         return nullcontext()
