@@ -1,4 +1,4 @@
-"""A partial page has no cursor, and the next whole page shows everything. A later page is whole or refused."""
+"""A partial page is a first page without a cursor, and the next whole page shows everything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -112,6 +112,7 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
     cassandra = node(folder / "cassandra", cache, port=free_port(), sync=Sync.PERIODIC, security=secure)
     valkey = server(folder / "valkey", port=free_port(), password=PASSWORD, user=USER)
     with ExitStack() as stack:
+        stack.enter_context(cheap_password_hashes())
         for engine in (kafka, cassandra, valkey):
             stack.callback(engine.kill)
             engine.start()
@@ -127,6 +128,15 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
             plain_port=valkey.port,
             redis=stack.enter_context(tcp_proxy(valkey.port, certificate=secure.certificate)).port,
         )
+
+
+@contextmanager
+def cheap_password_hashes() -> Iterator[None]:
+    """Let Cassandra hash passwords in 2^4 rounds instead of 2^10: it does so for every connection."""
+    with pytest.MonkeyPatch.context() as patch:
+        options = os.environ.get("JAVA_TOOL_OPTIONS", "")
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{options} -Dcassandra.auth_bcrypt_gensalt_log2_rounds=4")
+        yield
 
 
 def create_user(port: int, ca: Path) -> None:

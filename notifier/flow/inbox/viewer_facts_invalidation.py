@@ -207,7 +207,7 @@ class SharedVersionLookups:
     _users: set[UserId] = field(default_factory=set)
     _queued: list[PendingLookup] = field(default_factory=list)
     _impatient: list[PendingLookup] = field(default_factory=list)
-    """Those callers with `may_wait=False` that wait for the running look-up or for the next one."""
+    """Callers with `may_wait=False` that wait for the running look-up or for the next one."""
     _running: "asyncio.Task[None] | None" = None
 
     async def look_up(
