@@ -105,7 +105,7 @@ def admin_client(access: Access, **options: Any) -> Iterator[KafkaAdminClient]:
 
 
 class PartitionsLost(LogUnavailable):
-    """The member no longer owns these partitions."""
+    """The member has missed a rebalance, and may no longer own its partitions."""
 
 
 class Fenced(LogUnavailable):

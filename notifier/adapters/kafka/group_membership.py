@@ -207,7 +207,7 @@ class MembershipWatchdog:
     def on_fenced(self, now: float) -> None:
         """Delay the next join: an immediate one would fence the process that now uses the instance id.
 
-        Rejoin later nevertheless: once that process is gone, the partitions would have no reader.
+        Rejoin later nevertheless: otherwise the partitions would have no reader once that process is gone.
         """
         self.fenced_until = now + FENCED_REJOIN_DELAY
 
