@@ -129,20 +129,20 @@ LIBRARY_ERRORS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
 TOO_LARGE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
-def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
+def translate(error: BaseException, failure: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, else LogUnavailable."""
     if isinstance(error, TOO_LARGE_ERRORS):
-        return Poison(f"{action}: the record is larger than the log accepts.")
+        return Poison(f"{failure}: the record is larger than the log accepts.")
     outage_type = next(
         (outage for outage, errors in LIBRARY_ERRORS.items() if isinstance(error, errors)), LogUnavailable
     )
-    return outage_type(f"{action}: {type(error).__name__}.")
+    return outage_type(f"{failure}: {type(error).__name__}.")
 
 
 @contextmanager
-def translated(action: str) -> Iterator[None]:
-    """Translate the library's errors. `action` names what failed and begins the message."""
+def translated(failure: str) -> Iterator[None]:
+    """Translate the library's errors. `failure` says what failed, and begins the message."""
     try:
         yield
     except KafkaError as error:
-        raise translate(error, action) from error
+        raise translate(error, failure) from error

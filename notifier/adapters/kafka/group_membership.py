@@ -111,7 +111,7 @@ class GroupMembership:
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
-        """Return the group's committed offset of each partition of the topic, or None without a commit."""
+        """Return the group's committed offset of each partition of the topic, None for one without a commit."""
         with translated("Reading the group's commits failed"):
             # A new partition may be assigned before the client's metadata contains it.
             assigned = {tp.partition for tp in self._consumer.assignment()}

@@ -67,7 +67,7 @@ class CassandraDeferredBursts:
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         # Here and in `wake_due`, add the burst to one list before removing it from the other list. A crash in between
-        # leaves the burst in both lists, and the next run repeats the step.
+        # leaves the burst in both lists, and a later call repeats the step.
         #
         # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
         # this process stalls here, another process may wake the burst first. The higher timestamp then wins in both

@@ -1,6 +1,6 @@
 """Stores the send log, and reads push suppression.
 
-A batch is recorded by a conditional write before it is sent. Its outcome is recorded afterwards.
+A conditional write records the intent of a batch before the batch is sent. Its outcome is recorded afterwards.
 """
 
 from collections import defaultdict
