@@ -201,7 +201,8 @@ class MembershipWatchdog:
         self.join_deadline, self.idle_checked_at = inf, now
 
     def on_revoked(self, now: float) -> None:
-        if self.join_deadline == inf:  # the library also reports a revocation before the first join
+        # The library also reports a revocation before the first join, whose deadline must stay.
+        if self.join_deadline == inf:
             self.join_deadline = now + REJOIN_TIMEOUT
 
     def on_fenced(self, now: float) -> None:
