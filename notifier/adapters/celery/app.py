@@ -27,7 +27,7 @@ REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5
 """Redis database of each pool. Database 0 is for other data.
 
 Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database for each
-pool, only the pool's workers restore the pool's tasks.
+pool, only the pool's workers put these tasks back into their queues.
 """
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE

@@ -27,7 +27,7 @@ UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zse
 """Keys that kombu uses for tasks that workers have not acknowledged yet, with their Redis types."""
 
 UNACKED_MUTEX_KEY = "unacked_mutex"
-"""Lock that a worker takes while it restores tasks."""
+"""Key of the lock that a worker takes while it restores tasks."""
 
 DELETE_GARBAGE = """
 local deleted = 0
@@ -41,7 +41,8 @@ return deleted
 """
 """Lua script that deletes the keys of a wrong type, and a mutex that never expires.
 
-With separate commands, another process could delete the garbage and queue a task between our check and our deletion.
+With separate commands, another process could replace garbage by a task between our check and our deletion, and we
+would delete the task.
 """
 
 TASK_NAME = "notifier.slice"

@@ -40,7 +40,7 @@ call reaches a broker that has started in the meantime.
 
 
 class BrokerBreaker:
-    """Thread-safe circuit breaker, shared by a queue's pools on the same server."""
+    """Thread-safe circuit breaker, shared by all pools of a CeleryQueue on the same server."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now

@@ -105,7 +105,7 @@ def admin_client(access: Access, **options: Any) -> Iterator[KafkaAdminClient]:
 
 
 class PartitionsLost(LogUnavailable):
-    """The member no longer owns these partitions."""
+    """The member has missed a rebalance, and may no longer own its partitions."""
 
 
 class Fenced(LogUnavailable):
@@ -129,20 +129,20 @@ LIBRARY_ERRORS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
 TOO_LARGE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
-def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
+def translate(error: BaseException, failure: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, else LogUnavailable."""
     if isinstance(error, TOO_LARGE_ERRORS):
-        return Poison(f"{action}: the record is larger than the log accepts.")
+        return Poison(f"{failure}: the record is larger than the log accepts.")
     outage_type = next(
         (outage for outage, errors in LIBRARY_ERRORS.items() if isinstance(error, errors)), LogUnavailable
     )
-    return outage_type(f"{action}: {type(error).__name__}.")
+    return outage_type(f"{failure}: {type(error).__name__}.")
 
 
 @contextmanager
-def translated(action: str) -> Iterator[None]:
-    """Translate the library's errors. `action` names what failed and begins the message."""
+def translated(failure: str) -> Iterator[None]:
+    """Translate the library's errors. `failure` says what failed, and begins the message."""
     try:
         yield
     except KafkaError as error:
-        raise translate(error, action) from error
+        raise translate(error, failure) from error

@@ -111,7 +111,7 @@ class GroupMembership:
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
-        """Return the group's committed offset of each partition of the topic, or None without a commit."""
+        """Return the group's committed offset of each partition of the topic, None for one without a commit."""
         with translated("Reading the group's commits failed"):
             # A new partition may be assigned before the client's metadata contains it.
             assigned = {tp.partition for tp in self._consumer.assignment()}
@@ -201,13 +201,14 @@ class MembershipWatchdog:
         self.join_deadline, self.idle_checked_at = inf, now
 
     def on_revoked(self, now: float) -> None:
-        if self.join_deadline == inf:  # the library also reports a revocation before the first join
+        # The library also reports a revocation before the first join, whose deadline must stay.
+        if self.join_deadline == inf:
             self.join_deadline = now + REJOIN_TIMEOUT
 
     def on_fenced(self, now: float) -> None:
         """Delay the next join: an immediate one would fence the process that now uses the instance id.
 
-        Rejoin later nevertheless: once that process is gone, the partitions would have no reader.
+        Rejoin later nevertheless: otherwise the partitions would have no reader once that process is gone.
         """
         self.fenced_until = now + FENCED_REJOIN_DELAY
 

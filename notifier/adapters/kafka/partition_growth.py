@@ -1,4 +1,4 @@
-"""Decide when consumers may read the partitions added to a topic.
+"""Decides when consumers may read the partitions added to a topic.
 
 When a topic grows, some keys move to new partitions. A new partition is withheld: its records are not processed before
 the older records of its keys. A group commits all partitions when it starts. So a partition without a commit is new,

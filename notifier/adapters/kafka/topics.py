@@ -75,7 +75,7 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
     """Run the pending steps. Return their number, without steps that a concurrent migration ran.
 
     After an interruption the next migration continues. Raises LogUnavailable, also if a topic would grow again before
-    its last growth is complete.
+    its previous growth is complete.
     """
     with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         deadline = monotonic() + RETRY_TIMEOUT

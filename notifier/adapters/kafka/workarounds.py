@@ -248,7 +248,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
 
     def __init__(self, listener: AssignmentListener) -> None:
         self._listener = listener
-        self._partitions_before: set[int] = set()
+        self._revoked_partitions: set[int] = set()
         self._closed = False
         self.consumer: KafkaConsumer | None = None
         self.joined = False
@@ -256,7 +256,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
         """Partitions that this member kept in a rebalance, and that `rewind_partitions` has not rewound yet."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        self._partitions_before |= {tp.partition for tp in revoked}
+        self._revoked_partitions |= {tp.partition for tp in revoked}
         self.joined = False
         if self.consumer is not None:
             # When a topic has grown, the leader of the group starts a rebalance. If a member's poll ends before its new
@@ -267,7 +267,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
             self._listener.on_revoked()
 
     async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
-        self._partitions_before.clear()
+        self._revoked_partitions.clear()
         self.joined = False
         if not self._closed:
             self._listener.on_revoked()
@@ -275,8 +275,8 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         partitions = {tp.partition for tp in assigned}
         self.joined = True
-        self.partitions_to_rewind, self._partitions_before = (
-            (self.partitions_to_rewind | self._partitions_before) & partitions,
+        self.partitions_to_rewind, self._revoked_partitions = (
+            (self.partitions_to_rewind | self._revoked_partitions) & partitions,
             set(),
         )
         if not self._closed:

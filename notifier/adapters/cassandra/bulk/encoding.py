@@ -101,7 +101,7 @@ def divide_into_messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator
 
 
 def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
-    """Encode each row: kind, length and id of the prepared statement, number of values, each value after its length."""
+    """Encode each row: kind of query, length of its id, the id, number of values, and each value after its length."""
     pack_length_and_int, pack_length = struct.Struct(">ii").pack, struct.Struct(">i").pack
     prefix = b"".join((_PREPARED_KIND, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _VALUES_PER_ROW)))
     shared_values = (

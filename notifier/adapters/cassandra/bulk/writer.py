@@ -49,13 +49,13 @@ A new window doubles instead, until it shrinks for the first time.
 FULL_SHARE = 0.75
 """Share of the window above which it counts as full.
 
-Only a full window grows. While the window is full, an accepted message wakes a caller only if the message's call has
-nothing else in flight. So a caller that is woken can send many messages.
+Only a full window grows. While the window is full, an accepted message wakes callers only if its own call has nothing
+else in flight. So a woken caller can usually send many messages.
 """
 SLOW_RESPONSE_SECONDS = 0.1
 """Response time above which the window shrinks: the message has probably waited in the node's queue."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
-"""Pause after a rejection, by the number of consecutive rejections."""
+"""Pause after a rejection. It grows with the number of consecutive rejections."""
 
 
 @dataclass(slots=True)

@@ -86,7 +86,7 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def most_exact_reading(readings: Iterable[tuple[str, float]]) -> tuple[str, float]:
-    """Return the reading with the largest lead or delay: each is the smallest possible one."""
+    """Return the reading with the largest lead or delay: each is a lower limit, so the largest is the most exact."""
     return max(readings, key=lambda reading: abs(reading[1]))
 
 

@@ -15,7 +15,7 @@ HOUR_MS = 3_600_000
 SHARDS_PER_GROUP = 8
 """Shards whose member sets share a partition. Their audience snapshots share a partition, too.
 
-With more shards a slice would need fewer queries. A response with ten dense sets for each shard has 1.3 MB already.
+With more shards a slice would need fewer queries, but a response with ten dense sets for each shard already has 1.3 MB.
 """
 
 

@@ -25,7 +25,7 @@ from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
 SHARDS_PER_CHOICE_PARTITION = 64
-"""Shards whose chosen names share a partition and a Paxos round: as many as a worker snapshots at a time.
+"""Shards whose chosen names share a partition and a Paxos round. A worker takes snapshots of no more shards at a time.
 
 The number of the choice partition is stored as `shard_run`.
 """
@@ -67,7 +67,7 @@ class CassandraAudienceSnapshots:
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
-        # Read bitmaps only of shards that may have members to alert: few shards in P2 and DORMANT.
+        # Read bitmaps only of shards that may have members to alert. In P2 and DORMANT these are few.
         alerting_names = {
             shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)
         }
@@ -102,7 +102,7 @@ class CassandraAudienceSnapshots:
     def _choose(
         self, burst: BurstKey, shards: Collection[int], name: SnapshotName, now: int
     ) -> Mapping[int, SnapshotName]:
-        """Choose our name for each shard that has none. Return the names that were chosen before, by shard.
+        """Choose our name for each shard that has none. Return the names of the shards that had one already.
 
         Raises StoreUnavailable after a lost response: a writer must know which snapshots count before it uses any.
         """
@@ -143,7 +143,7 @@ def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list
 def chosen_snapshot_names(
     cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
 ) -> Mapping[int, SnapshotName]:
-    """Return the chosen name of each shard that has one. With `since`, leave out names that were chosen before.
+    """Return the chosen name of each shard that has one. With `since`, only names chosen after that time.
 
     A read at a quorum is enough. It may miss a name that another writer has just chosen, but then our own
     compare-and-set is refused.

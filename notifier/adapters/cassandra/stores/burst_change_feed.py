@@ -25,8 +25,8 @@ MAX_WRITE_DURATION = timedelta(seconds=1)
 repeats a longer write with the current time."""
 MAX_ATTEMPTS = 3
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
-"""Overlap of successive reads: each read begins this much before the start of the last read. By a reader's clock, a row
-may become readable up to this long after the time in the row."""
+"""Overlap of successive reads: each read begins this much before the start of the previous one. By a reader's clock, a
+row may become readable up to this long after the time in the row."""
 MAX_POSITION_AGE = timedelta(minutes=5)
 """Maximum age of a valid position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000
@@ -70,7 +70,7 @@ class BurstChangeEntry:
 def put_change_entries(
     cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], other_inserts: Iterable[tuple[str, Row]] = ()
 ) -> None:
-    """Write the entries, and other rows in the same batches. The bursts must be durable by then.
+    """Write the entries, and other rows in the same batches. The bursts must be durable before this call.
 
     After StoreUnavailable some rows may be written.
     """
@@ -115,7 +115,7 @@ class CassandraBurstChanges:
         changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new_changes if seq != LAPSE_SEQ]
         if len(rows) == MAX_ROWS_PER_READ or len(changed) > MAX_CHANGED_BURSTS:
             return None
-        # Read the bursts after the rows, so that each burst is at least as new as the version in its row.
+        # Read the bursts only after their rows: each burst is then at least as new as the version in its row.
         bursts = await bursts_of(self._async_queries, changed)
         next_read_start = to_ms(now - READ_OVERLAP)
         return ChangesSince(

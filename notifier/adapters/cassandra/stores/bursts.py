@@ -84,7 +84,7 @@ class CassandraBursts:
         self._cluster = cluster
         self._clock = clock
         self._written_openings: dict[BurstKey, datetime] = {}
-        """Opening in the run and hour rows that this process has written, by remembered burst."""
+        """Opening of each remembered burst when this process last wrote the burst's run and hour rows."""
 
     def write(
         self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
@@ -101,7 +101,9 @@ class CassandraBursts:
         # 3. The ids of mentions: `known_events` must return an event only once its burst can be read. Together with
         #    the ids, the change feed: a process that reads a change must then read a burst at least as new.
         # 4. Changed mentions. The caller repeats this method until it succeeds.
-        unlisted = [
+        # Skip the run and hour rows that this process has written for the same opening. That saves up to one read and
+        # two writes each time a known burst is written.
+        with_new_opening = [
             (burst, ttl) for burst, ttl in unexpired if self._written_openings.get(burst.key) != burst.opened_at
         ]
         by_bucket = groupby(
@@ -114,11 +116,11 @@ class CassandraBursts:
         writes = [(_PUT_MENTION, mention_batches), (PUT_LOOKUP_KEY, lookup_key_batches)]
         self._cluster.query_all(
             [
-                *self._run_and_hour_inserts(unlisted),
+                *self._run_and_hour_inserts(with_new_opening),
                 *(batched_rows(put, batch) for put, row_batches in writes for batch in row_batches),
             ]
         )
-        self._remember_openings(burst for burst, _ in unlisted)
+        self._remember_openings(burst for burst, _ in with_new_opening)
         self._cluster.query_each(_PUT_BURST, [_burst_row(burst, ttl) for burst, ttl in unexpired])
         ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in unexpired_mentions)
         put_change_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in unexpired], ids)
@@ -162,11 +164,6 @@ class CassandraBursts:
         return [_outcome(id, tuple(row)) for row in rows]
 
     def _run_and_hour_inserts(self, bursts: Sequence[tuple[Burst, TtlSeconds]]) -> Iterator[tuple[str, Row]]:
-        """Yield the inserts of the run and hour rows.
-
-        These rows don't change while a burst grows. Skipping them saves one read and two writes when a known burst is
-        written again.
-        """
         yield from ((_PUT_RUN, run) for run in self._run_rows(burst for burst, _ in bursts))
         yield from ((_PUT_HOUR, _hour_row(burst, ttl)) for burst, ttl in bursts)
 
@@ -231,8 +228,10 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
 READ_AHEAD = timedelta(hours=1)
-"""How far openings are read into the future. A writer's clock may be ahead of ours, and a burst always opens after its
-predecessor."""
+"""How far openings are read into the future, because a writer's clock may be ahead of ours.
+
+A subject's later bursts then open in the future, too: a burst always opens after its predecessor.
+"""
 MAX_TIME = (1 << 63) - 1
 """Later than the opening of every burst."""
 

@@ -1,6 +1,6 @@
 """Stores dead letters, and tallies of the dead letters of each processing lane.
 
-A letter is first written to the table by id, and then to the list of its day.
+A letter is first written to `dead_letters`, and then to the list of its day in `dead_letters_by_day`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -89,8 +89,8 @@ class CassandraDeadLetterTallies:
         stored = self._read_serial(lane)
         if stored.stop is None:
             return None
-        # Write the audit row first: a crash here leaves a row without its operation. The other order could leave a
-        # resumed lane without an operator's name.
+        # Write the audit row first: a crash after that leaves a row without its operation. The other order could leave
+        # a resumed lane without an operator's name.
         append_to_audit(
             self._cluster,
             at=now,

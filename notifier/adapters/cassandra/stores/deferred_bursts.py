@@ -22,8 +22,8 @@ MIN_SCAN_ROWS = 1_024
 """Lowest row limit of a scan. Each scan has to skip the tombstones of bursts that were woken before, so a scan reads
 due bursts for several calls."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
-"""Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and quiet hours may defer a burst to the
-next quarter hour; the rest is margin."""
+"""Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and the end of quiet hours
+may be rounded up to a quarter hour; the rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
 """Interval of full scans, which go back by MAX_DEFERRAL_MS. They find bursts that a stalled process deferred after
 their wake-up time."""
@@ -55,7 +55,10 @@ class CassandraDeferredBursts:
         self._clock = clock
         self._unfinished_bursts = unfinished_bursts
         self._scan_start = 0
-        """Wake-up time at which the next scan starts, unless it is a full scan. Known earlier bursts are all woken."""
+        """Wake-up time at which the next scan starts, unless it is a full scan.
+
+        All known bursts with earlier wake-up times are woken.
+        """
         self._next_scan_start = 0
         """Next value of `_scan_start`, which applies once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []
@@ -64,7 +67,7 @@ class CassandraDeferredBursts:
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         # Here and in `wake_due`, add the burst to one list before removing it from the other list. A crash in between
-        # leaves the burst in both lists, and the next run repeats the step.
+        # leaves the burst in both lists, and a later call repeats the step.
         #
         # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
         # this process stalls here, another process may wake the burst first. The higher timestamp then wins in both

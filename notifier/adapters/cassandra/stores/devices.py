@@ -66,9 +66,9 @@ class CassandraDevices:
             self._apply(batch)
 
     def _apply(self, updates: Sequence[DeviceUpdate]) -> None:
-        # Write ownership rows before reading those of the devices: of concurrent writers, the one that reads last sees
-        # all rows. Write timestamps follow the rank of the update, so the order of arrival doesn't matter. After a
-        # crash the record is still in the log, and its consumer repeats everything.
+        # Write our ownership rows before reading all ownership rows of the devices: of concurrent writers, the one that
+        # reads last sees all rows. Write timestamps follow the rank of the update, so the order of arrival doesn't
+        # matter. After a crash the record is still in the log, and its consumer repeats everything.
         self._cluster.query_each(_INSERT_OWNERSHIP, [self._ownership_row(update) for update in updates])
         ownerships = self._read_ownerships({update.id for update in updates})
         current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
@@ -179,8 +179,8 @@ def _deletion_timestamp(owner: DeviceOwnership, member: Member) -> int:
     """Return the write timestamp of the deletion of a member's device row.
 
     The deletion must hide each row that ranks below the owner's update, and none that ranks above it. Of two updates
-    with the same time, a removal ranks above a registration. Of two removals or two registrations, the higher member
-    number decides.
+    with the same time, a removal ranks above a registration. Of two removals or two registrations, the one with the
+    higher member number ranks above.
     """
     timestamp = to_ms(owner.at) * _MICROSECONDS_PER_MS
     return timestamp + 1 if owner.is_removed else timestamp - (member > owner.member)

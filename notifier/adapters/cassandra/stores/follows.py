@@ -1,4 +1,4 @@
-"""Stores follows by member block and by subject; the highest sequence wins."""
+"""Stores follows by member block and by subject."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Subject
 from notifier.ports.audience import Pair
 
-# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
-# which is the later `visible_from`.
+# The sequence of a follow is the write timestamp: the highest wins regardless of arrival order. On a tie the larger
+# value wins, which is the later `visible_from`. Rows of whole blocks have no sequence.
 _WRITE_FOLLOW = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 _WRITE_FOLLOW_BY_SUBJECT = """
     INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?

@@ -75,7 +75,7 @@ _SELECT_FILLED_WINDOWS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRowQuery:
-    """Rows to read: those of these subjects that reach the member, after the position, at most `limit`."""
+    """Rows to read: at most `limit` rows of these subjects that reach the member, newest first, after the position."""
 
     member: Member
     subjects: Sequence[str]
@@ -92,7 +92,7 @@ class InboxRowReader:
     async_queries: AsyncQueries
 
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
-        """Return the rows of these inbox windows, which are ordered newest first.
+        """Return the rows of these inbox windows. Windows and rows are ordered newest first.
 
         If the first window doesn't have enough rows, read further windows that have any, in groups of growing size.
         """
@@ -222,7 +222,7 @@ BurstRow = tuple[int, str, int, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstQuery:
-    """Bursts to read: the newest ones after the position, at most `limit`."""
+    """Bursts to read: at most `limit`, newest first, after the position. Without a position, the newest ones."""
 
     position: InboxPosition | None
     limit: int
@@ -291,7 +291,8 @@ class NewestBursts:
         return self._newest
 
     async def _read_group(self, cursors: Sequence[_SubjectBurstCursor]) -> None:
-        # Once the result is full, most further subjects have no burst that is new enough, and one burst shows that.
+        # Once the result is full, most further subjects have no burst that is new enough. Reading one burst
+        # shows that.
         bursts_per_subject = min(
             FIRST_PAGE_BURSTS if len(self._newest) < self._burst_query.limit else 1, self._burst_query.limit
         )
@@ -370,5 +371,5 @@ def _subject_names(cursors: Iterable[_SubjectBurstCursor]) -> list[str]:
 
 
 def _by_subject(rows: Iterable[Any]) -> Mapping[str, Sequence[Any]]:
-    """Group rows by subject. The rows of a subject are adjacent, because a subject has one partition."""
+    """Group rows by subject. The rows of a subject are adjacent, because a query reads one partition of it."""
     return {subject: list(group) for subject, group in groupby(rows, attrgetter("subject"))}

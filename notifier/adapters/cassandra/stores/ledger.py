@@ -30,12 +30,12 @@ from notifier.ports.coordination import Clock
 ROWS_PER_ROUND = 100
 """Maximum ledger rows of a burst per Paxos round: about 20 kB."""
 LAST_OCCURRENCE = -1
-"""Column `number` in the row of a repeating fact. The column `last_number` has the number of the occurrence.
+"""Value of the column `number` in the row of a repeating fact. `last_number` has the number of the occurrence.
 
 If each occurrence had a row, the progress of a slice that waited a thousand times would be read from a thousand rows.
 """
 REPEATING_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
-"""Repeating facts: only the last occurrence is kept. PARKED is not among them: each throttle has an entry."""
+"""Repeating facts: only the last occurrence is kept. PARKED is not one of them: a slice has an entry per throttle."""
 
 _INSERT_ROW, _UPDATE_ROW = load_statement("insert_ledger_row"), load_statement("update_ledger_row")
 _SELECT_ROWS = (
@@ -117,7 +117,8 @@ def _row_writes(entry: LedgerEntry) -> Sequence[BoundStatement]:
     """
     burst, (_, _, row_number) = entry.slice.burst, _row_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
-    # A null would be stored as a tombstone. An update finds no older value: a repeating fact has no alert count.
+    # A null would be stored as a tombstone. UNSET_VALUE keeps an older value, but an update finds none: a repeating
+    # fact has no alert count.
     alert_count = UNSET_VALUE if entry.alert_count is None else entry.alert_count
     values = entry.number, to_ms(entry.at), entry.people, entry.row_count, alert_count, entry.note
     insert: BoundStatement = _INSERT_ROW, (*key, *values)

@@ -124,7 +124,7 @@ class OpenSlotCache:
             self._forget(self._listed_during_scan)
 
     def abort(self, scan: UnfinishedBurstScan) -> None:
-        """Put the rescanned hours of a failed scan last: an unreadable hour would make the next scan fail, too."""
+        """Put the rescanned hours of a failed scan last. Otherwise an unreadable hour would fail the next scan, too."""
         with self._lock:
             self._reorder(scan.rescanned_hours, ())
 
@@ -166,9 +166,6 @@ class UnfinishedBursts:
     Each row is written or deleted with the time of the decision as write timestamp. The later decision about a burst
     wins, even if its write arrives first. Only a woken burst is listed with a different write timestamp: its wake-up
     time, which overrides the earlier deferral.
-
-    A stalled process may defer a burst after the burst's wake-up time. Normal scans of the deferred bursts may then
-    miss the burst, until a full scan finds it within an hour.
 
     Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones.
     """

@@ -128,7 +128,7 @@ def erased_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], no
 
 
 def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]) -> datetime:
-    """Return when the mention's rows expire: ROW_LIFETIME after its burst's opening or its acceptance, if later."""
+    """Return when the mention's rows expire: ROW_LIFETIME after the later of its burst's opening and its acceptance."""
     accepted_at = sequenced.mention.accepted_at
     return max(openings.get(_burst_key(sequenced), accepted_at), accepted_at) + ROW_LIFETIME
 

@@ -1,6 +1,6 @@
 """Stores the send log, and reads push suppression.
 
-A batch is recorded by a conditional write before it is sent. Its outcome is recorded afterwards.
+A conditional write records the intent of a batch before the batch is sent. Its outcome is recorded afterwards.
 """
 
 from collections import defaultdict
@@ -72,8 +72,8 @@ class CassandraSendLog:
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
     ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         # Read at a quorum, not at SERIAL. A batch that may have been sent is stored on a quorum, so this read finds it.
-        # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller reuses
-        # the number of a stored batch, `write_ahead` refuses the write.
+        # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller then uses
+        # that batch's number, `write_ahead` refuses the write.
         groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
         shards_by_partition = {partition: list(group) for partition, group in groups}
         tier_partitions = [
@@ -259,7 +259,7 @@ class CassandraPushSuppressions:
         return [list(chain.from_iterable(islice(results, len(parameters)))) for _, parameters in queries]
 
     def _new_followers_by_block_row(self, subject: str, opened_at: int, block_rows: Iterable[Any]) -> Iterator[Member]:
-        """Yield the members of these block rows, whose follows began after the opening.
+        """Yield the members of `block_rows`, which hold follows that began after the opening.
 
         Skip a member whose own row has an earlier follow: that row overrides the block row.
         """

@@ -125,7 +125,7 @@ SELECT_RANGE_OF_ID = """
 """
 
 USERS_PER_QUERY = 64
-"""Users in one query, Paxos round or batch. Ids of the maximum length take 16 KB in ASCII, and at most 64 KB."""
+"""Users in one query, Paxos round or batch. 64 ids of maximum length take 16 KB in ASCII, and up to 64 KB in UTF-8."""
 
 _SELECT_ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _SELECT_USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
@@ -170,8 +170,8 @@ class CassandraDirectory:
         while new := [user for user in dict.fromkeys(users) if user and user not in members]:
             assigned = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
             # Write the table by member first, so that each user who has a number can be found by that number. After a
-            # crash in between, or if another process assigns a number first, some rows lead to users who have a
-            # different number. The members of such rows are used nowhere.
+            # crash in between, or if another process assigns a number first, some rows lead to users who have no
+            # number or a different one. The members of such rows are used nowhere.
             self._put_members(assigned)
             members |= self._assign(assigned)
         return members
