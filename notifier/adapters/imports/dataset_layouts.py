@@ -111,7 +111,7 @@ FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
 
-_ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
+_VOLUMES_WITHOUT_ACCOUNT = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 
 
 def _preferences(
@@ -123,7 +123,7 @@ def _preferences(
 def _preference(values: Iterable[object]) -> PreferenceRow:
     user_id, account, volume, muted, push, quiet, zone_name = values
     account_id = None if account is None or account == "" else parse_user(ACCOUNT, account)
-    volume_name = parse_choice(VOLUME, volume, _ACCOUNT_WIDE_VOLUMES if account_id is None else tuple(Volume))
+    volume_name = parse_choice(VOLUME, volume, _VOLUMES_WITHOUT_ACCOUNT if account_id is None else tuple(Volume))
     row = PreferenceRow(
         user=parse_user(USER, user_id),
         account=account_id,

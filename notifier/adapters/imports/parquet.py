@@ -1,4 +1,4 @@
-"""Reads Parquet files in batches; follows are converted by whole columns if possible."""
+"""Reads Parquet files in batches, and converts whole columns of follows if possible."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ PART_COUNT = 32
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-The budget of a large subject allows 30 public fan-outs a day, so a full list normally covers two days.
+The fan-out budget of a large subject allows 30 fan-outs a day, so a full list normally covers two days.
 """
 
 NONCE = "epoch"

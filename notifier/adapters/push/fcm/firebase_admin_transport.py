@@ -65,7 +65,7 @@ class AuthRequest:
 MAX_CONCURRENT_REQUESTS = 32
 """Requests at a time, each in its own thread. At 50 ms they are some 600 a second, about the limit of one core."""
 RESPONSE_TIMEOUT = timedelta(seconds=15)
-"""Timeout of a request. The library's default is two minutes; Google's library for Node was reduced to this value."""
+"""Timeout of a request. The library's default is two minutes; Google reduced that of its Node library to this value."""
 
 
 class _LastReply(local):
