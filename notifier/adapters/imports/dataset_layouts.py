@@ -23,7 +23,7 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges
+from notifier.ports.imports import FollowEdges, ImportBatch, NumericIdFollowEdges
 
 USER = "user"
 
@@ -96,13 +96,13 @@ def _follow_fault(follower: object, followed: object) -> str | None:
     return id_fault(FOLLOWER, follower) or id_fault(FOLLOWED, followed) or self_follow_fault
 
 
-def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
+def _load_bulk_reader() -> BulkReader[FollowEdges | NumericIdFollowEdges]:
     from notifier.adapters.imports.parquet import bulk_follows  # needs the import extra, unlike CSV and NDJSON
 
     return bulk_follows
 
 
-FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
+FOLLOWS: Layout[FollowEdges | NumericIdFollowEdges] = Layout(
     row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, load_bulk_reader=_load_bulk_reader
 )
 
