@@ -50,7 +50,7 @@ A rebuild adds this fraction. All other times are whole milliseconds. So at the 
 """
 
 Run = list[Burst]
-"""Bursts of one subject in ascending order, whose sequence numbers have no gap."""
+"""Bursts of one subject with successive numbers, in ascending order."""
 
 _FIELDS_WITHOUT_LIST = (NONCE.encode(), SINCE.encode(), AS_OF.encode())
 
@@ -184,7 +184,7 @@ class RedisPullIndex:
 
         A rebuild passes the time since when each run is complete, and the nonces.
         An announcement passes '' as the time, and no nonces.
-        The answer 0 means that the part lost data after its nonce was planted.
+        The answer 0 means that the part lost data, or had a gap, after its nonce was planted.
         """
         arguments_by_part: dict[int, list[Argument]] = defaultdict(list)
         answers: list[int] = []
@@ -238,7 +238,7 @@ class RedisPullIndex:
 
 
 def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
-    """Split bursts into runs by subject, ascending, cut at each missing sequence number."""
+    """Sort the bursts by subject and number, and yield their runs. Each missing number ends a run."""
     run: Run = []
     for burst in sorted(bursts, key=lambda burst: burst.key):
         if run and burst.key != _next_key(run):
