@@ -43,7 +43,7 @@ class FollowEdges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumberedFollowEdges:
+class NumericIdFollowEdges:
     """Follow edges of a source with integer IDs. Accounts that follow themselves are included."""
 
     followers: NumericIds

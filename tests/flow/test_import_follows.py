@@ -15,7 +15,7 @@ from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import FollowEdges, NumberedFollowEdges
+from notifier.ports.imports import FollowEdges, NumericIdFollowEdges
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, Fuse, Graph
 from tests.support.fakes.follow_import import MemoryFollowRuns
 
@@ -36,7 +36,7 @@ class IndexedLog:
 
 def importer(
     graph: Graph, runs: MemoryFollowRuns, fuse: Fuse | None = None
-) -> Import[FollowEdges | NumberedFollowEdges]:
+) -> Import[FollowEdges | NumericIdFollowEdges]:
     on = fuse.on if fuse else lambda port: port
     followers = FollowerImport(
         directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), visible_from=ALWAYS
@@ -107,7 +107,7 @@ def test_numeric_ids_are_resolved_by_range_and_others_by_name() -> None:
     followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
     runs = MemoryFollowRuns()
     importing = importer(graph, runs)
-    importing.read([NumberedFollowEdges(followers=followers, followed=followed, rows_read=7)])
+    importing.read([NumericIdFollowEdges(followers=followers, followed=followed, rows_read=7)])
     importing.write()
     graph.indexer()(graph.records)
     assert graph.followers(UserId("9")) == {"1", "50", "51", "100", "149", "150"}

@@ -18,7 +18,10 @@ from notifier.ports.push import NoReply, Post, Reply
 CHECK_INTERVAL = 0.05
 """Seconds between two checks for timeouts."""
 MAX_ACCEPTED_PER_STEP = 64
-"""Maximum number of requests taken from the source between two polls. Some sources take long to build a request."""
+"""Maximum number of requests taken from the source between two polls.
+
+While the source builds them, no socket is read.
+"""
 
 
 class Http2Transport:

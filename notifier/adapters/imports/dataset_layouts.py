@@ -23,7 +23,7 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges
+from notifier.ports.imports import FollowEdges, ImportBatch, NumericIdFollowEdges
 
 USER = "user"
 
@@ -96,13 +96,13 @@ def _follow_fault(follower: object, followed: object) -> str | None:
     return id_fault(FOLLOWER, follower) or id_fault(FOLLOWED, followed) or self_follow_fault
 
 
-def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
+def _load_bulk_reader() -> BulkReader[FollowEdges | NumericIdFollowEdges]:
     from notifier.adapters.imports.parquet import bulk_follows  # needs the import extra, unlike CSV and NDJSON
 
     return bulk_follows
 
 
-FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
+FOLLOWS: Layout[FollowEdges | NumericIdFollowEdges] = Layout(
     row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, load_bulk_reader=_load_bulk_reader
 )
 
@@ -111,7 +111,7 @@ FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
 
-_ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
+_VOLUMES_WITHOUT_ACCOUNT = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 
 
 def _preferences(
@@ -123,7 +123,7 @@ def _preferences(
 def _preference(values: Iterable[object]) -> PreferenceRow:
     user_id, account, volume, muted, push, quiet, zone_name = values
     account_id = None if account is None or account == "" else parse_user(ACCOUNT, account)
-    volume_name = parse_choice(VOLUME, volume, _ACCOUNT_WIDE_VOLUMES if account_id is None else tuple(Volume))
+    volume_name = parse_choice(VOLUME, volume, _VOLUMES_WITHOUT_ACCOUNT if account_id is None else tuple(Volume))
     row = PreferenceRow(
         user=parse_user(USER, user_id),
         account=account_id,

@@ -12,7 +12,10 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row, from 1, and the reason. In text files, rows have the number of a line."""
+"""Called with the number of a rejected row and the reason.
+
+Rows are numbered from 1. In a text file, the number is that of the row's last line.
+"""
 
 
 ReportIgnored = Callable[[Iterable[str]], object]

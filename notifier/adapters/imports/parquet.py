@@ -1,4 +1,4 @@
-"""Reads Parquet files in batches; follows are converted by whole columns if possible."""
+"""Reads Parquet files in batches, and converts whole columns of follows if possible."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.domain.audience.id_ranges import HIGHEST_ID_NUMBER
 from notifier.domain.errors import BadImport
 from notifier.domain.upstream.validation import MAX_ID_LENGTH
-from notifier.ports.imports import FollowEdges, NumberedFollowEdges
+from notifier.ports.imports import FollowEdges, NumericIdFollowEdges
 
 T = TypeVar("T")
 
@@ -88,12 +88,12 @@ def count_rows(file: Path) -> int:
 
 def bulk_follows(
     batch: Any, rows_before: int, rows_done: int, reject: Reject
-) -> FollowEdges | NumberedFollowEdges | None:
+) -> FollowEdges | NumericIdFollowEdges | None:
     columns = [batch.column(name) for name in FOLLOW_COLUMNS]
     return _numeric_edges(columns, rows_before, rows_done, reject) or _text_id_edges(columns, rows_done)
 
 
-def _numeric_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
+def _numeric_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumericIdFollowEdges | None:
     """Convert columns of whole numbers from 0 to HIGHEST_ID_NUMBER. Return None for other columns.
 
     A row in which an account follows itself is rejected, but the result still contains the row.
@@ -105,7 +105,7 @@ def _numeric_edges(columns: list[Any], rows_before: int, rows_done: int, reject:
         return None
     for index in np.flatnonzero(followers == followed).tolist():
         reject(rows_before + index + 1, SELF_FOLLOW)
-    return NumberedFollowEdges(
+    return NumericIdFollowEdges(
         followers=followers.astype(np.int64), followed=followed.astype(np.int64), rows_read=rows_done
     )
 

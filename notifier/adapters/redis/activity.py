@@ -81,7 +81,7 @@ def _touch_calls(members: Collection[Member], hour: int) -> Iterator[ScriptCall]
 
 
 def _unpack_bitmap(packed: bytes) -> Bits:
-    """Unpack the bitmap of one shard. `packed` lacks bytes behind the end of the stored value."""
+    """Unpack the bitmap of one shard. `packed` is shorter than the bitmap if the stored value ends earlier."""
     return from_bytes(packed.ljust(SHARD_BYTES, b"\0"))
 
 

@@ -1,8 +1,8 @@
 """Redis cluster clients that never resend a command.
 
 The cluster client of redis-py resends commands that got no answer. A resent command could take a token of a rate limit
-twice, and a hung node would cost seconds. Here a call that reaches the wrong node or gets no answer fails, and the next
-call reads the slot map again.
+twice, and a hung node would cost seconds. Here a call that reaches the wrong node or gets no answer fails. Inside
+`guarded` it also clears the cached slot map, so that the next call reads the map again.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class _CommandBuffer:
 
 
 class _SlotMapCache:
-    """Base of the cluster clients. A failed call clears the cached slot map."""
+    """Base of the cluster clients: the cached slot map, and the circuit breaker."""
 
     def __init__(self, address: MultiHostAddress) -> None:
         self.address = address

@@ -37,7 +37,7 @@ class KeyKind(StrEnum):
     RECENT_EVENT_ID = "recent-event-id"
     """Set if an event with this id was accepted from any source."""
     REMEMBERED_VIEWER = "remembered-viewer"
-    """Facts of a VIP, shared between processes."""
+    """Facts, and perhaps the first page, of a VIP, shared between processes."""
     TOKEN_BUCKET = "token-bucket"
     """Tokens that are left in a bucket: of a request limit, or of an author's cap."""
     VIEWER_VERSION = "viewer-version"

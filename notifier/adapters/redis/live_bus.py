@@ -102,6 +102,6 @@ class RedisLiveReader:
         try:
             return unpack(CHANNELS[reply["channel"].decode()], reply["data"])
         except Poison as error:
-            # Garbage, or a message of another version. The error makes the clients of this process reload.
+            # Garbage, or a message of another version. The error makes the live hub reset its open streams.
             self._client.garbage.add(KeyKind.LIVE)
             raise CacheUnavailable("A message can't be decoded.") from error

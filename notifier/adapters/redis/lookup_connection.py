@@ -1,4 +1,4 @@
-"""Look-ups, one at a time, over one persistent connection to each server."""
+"""Look-ups of viewer versions, one at a time, over one persistent connection to each server."""
 
 import asyncio
 from collections.abc import Sequence

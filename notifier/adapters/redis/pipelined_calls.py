@@ -72,7 +72,7 @@ Call = Command | ScriptCall
 def discard_call(key: str, garbage_by_field: Mapping[str, bytes] | None = None) -> ScriptCall:
     """Return a call that deletes the key if the type is wrong, or if the key still holds this garbage.
 
-    The value of a string has the field ''.
+    For a key that holds a string, the field is ''.
     """
     digests = [
         argument
@@ -148,7 +148,7 @@ def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[
 
 
 def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
-    """Return a clean-up if needed, and the call to repeat; nothing if a repeat cannot help."""
+    """Return a clean-up if needed, and the call to repeat; nothing if no repeat is needed, or none can help."""
     if isinstance(response, NoScriptError) and isinstance(call, ScriptCall):
         return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.

@@ -29,11 +29,11 @@ PART_COUNT = 32
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-The budget of a large subject allows 30 public fan-outs a day, so a full list normally covers two days.
+The fan-out budget of a large subject allows 30 public fan-outs a day, so a full list normally covers two days.
 """
 
 NONCE = "epoch"
-"""Field with a random nonce. If the nonce is absent or has changed, the part has lost data."""
+"""Field with a random nonce. If the nonce is absent or has changed, the part has lost data, or had a gap."""
 
 SINCE = "since"
 """Field with the time, in milliseconds, since when the part is complete, also for subjects without a list."""

@@ -43,20 +43,20 @@ MIN_SPAN = timedelta(minutes=1)
 """Once a part covers at most this time, a sweep does not shorten it further, even if the part has too many lists."""
 
 PROVISIONAL_FRACTION_MS = 0.5
-"""Fraction of a millisecond that marks the `since` of a list as provisional: a later page may move it back.
+"""Marks the `since` of a list (the time since when it is complete) as provisional: an older page may move it back.
 
-All other times are whole milliseconds. So at the end of the rebuild `finalize_pull_index_lists.lua` recognizes these
-lists, and sets their final `since`.
+A rebuild adds this fraction. All other times are whole milliseconds. So at the end of the rebuild
+`finalize_pull_index_lists.lua` recognizes these lists, and sets their final `since`.
 """
 
 Run = list[Burst]
-"""Bursts of one subject in ascending order, whose sequence numbers have no gap."""
+"""Bursts of one subject with successive numbers, in ascending order."""
 
-_PROOF_FIELDS = (NONCE.encode(), SINCE.encode(), AS_OF.encode())
+_FIELDS_WITHOUT_LIST = (NONCE.encode(), SINCE.encode(), AS_OF.encode())
 
 
 class RedisPullIndex:
-    """Thread-safe writer of the pull index.
+    """Thread-safe writer of the pull index, whose subjects are spread over parts. Each part is one hash in Redis.
 
     After a failed announcement the writer deletes `as_of`, which invalidates the index until the next comparison. If
     that fails, too, `as_of` is soon too old.
@@ -87,37 +87,39 @@ class RedisPullIndex:
     def generation(self) -> str | None:
         with self._lock:
             self._announce_unsent()
-            proofs, had_garbage = self._plant_and_read_proofs()
+            parts, had_garbage = self._plant_and_read_nonces()
             if had_garbage:
                 # Parts with garbage are deleted now. Plant new nonces, so that a rebuild can begin without
                 # another call.
-                proofs, _ = self._plant_and_read_proofs()
-            nonces = [proof[NONCE] for proof in proofs]
+                parts, _ = self._plant_and_read_nonces()
+            nonces = [fields[NONCE] for fields in parts]
             # Keep each nonce as its part stores it, with the checksum: scripts compare the stored bytes.
             # b"" stands for a missing nonce; no part stores it.
             self._stored_nonces = {
                 part: wrap(part_key(part), nonce, NONCE) if nonce else b"" for part, nonce in enumerate(nonces)
             }
-        if not all(proof[NONCE] and proof[SINCE] for proof in proofs):
+        if not all(fields[NONCE] and fields[SINCE] for fields in parts):
             return None
         return "+".join(sorted({nonce.decode() for nonce in nonces if nonce}))
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         nonces, is_complete = self._planted_nonces(), True
-        # Each script checks the nonce again, because readers may use each list as soon as it is written.
+        # Readers may use a list as soon as it is written. So each script call compares the nonce of its part: once the
+        # part has lost data, a list of older bursts must not claim to be complete.
         for page in pages:
             with self._lock:
                 merged = self._merge_runs(_newest_runs(page), nonces)
-            # Continue while any part succeeds: one rebuild then finds the garbage of all parts.
+            # Stop only if all parts of the page failed. Otherwise go on, so that one rebuild finds the garbage of all
+            # parts, and fail at the end.
             is_complete &= all(merged)
             _require_complete(any(merged) or not merged)
         _require_complete(is_complete)
-        self._write_proofs(nonces, to_ms(since), as_of)
+        self._write_comparison(nonces, to_ms(since), as_of)
         finalized = [self._finalize_part(part) for part in range(PART_COUNT)]
         _require_complete(all(finalized))
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        self._write_proofs(self._planted_nonces(), "", as_of)
+        self._write_comparison(self._planted_nonces(), "", as_of)
         self._comparison_count += 1
         sweeps, remainder = divmod(self._comparison_count, COMPARISONS_PER_SWEEP)
         if remainder == 0:
@@ -150,18 +152,18 @@ class RedisPullIndex:
         with suppress(CacheUnavailable):
             run_calls(self._client, [Command("hdel", part_key(part), (AS_OF,)) for part in range(PART_COUNT)])
 
-    def _write_proofs(self, nonces: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
+    def _write_comparison(self, nonces: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
         as_of_ms = to_ms(as_of)
         calls = [
             ScriptCall(self._comparison_script, part_key(part), (nonces[part], since, as_of_ms))
             for part in range(PART_COUNT)
         ]
         with self._lock:
-            # The store already holds all buffered bursts, so sending them now cannot contradict the comparison.
+            # Send the buffered bursts first, because `as_of` claims that every burst of the store was announced.
             self._announce_unsent()
             _require_complete(all(run_calls(self._client, calls)))
 
-    def _plant_and_read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
+    def _plant_and_read_nonces(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
         """Plant missing nonces, and read the nonce and the `since` of each part.
 
         The second result tells whether any part was deleted because of garbage.
@@ -170,10 +172,10 @@ class RedisPullIndex:
         plant_commands = [Command("hsetnx", key, (NONCE, wrap(key, nonce, NONCE))) for key in keys]
         read_commands = [Command("hmget", key, ([NONCE, SINCE],)) for key in keys]
         answers = zip(keys, run_calls(self._client, [*plant_commands, *read_commands])[PART_COUNT:], strict=True)
-        proofs = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
-        discards = [discard_call(key, garbage) for key, _, garbage in proofs if garbage]
+        parts = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
+        discards = [discard_call(key, garbage) for key, _, garbage in parts if garbage]
         run_calls(self._client, discards)
-        return [proof for _, proof, _ in proofs], bool(discards)
+        return [fields for _, fields, _ in parts], bool(discards)
 
     def _merge_runs(
         self, runs: Iterable[tuple[Run, float | str]], nonces: Mapping[int, bytes] | None = None
@@ -182,7 +184,7 @@ class RedisPullIndex:
 
         A rebuild passes the time since when each run is complete, and the nonces.
         An announcement passes '' as the time, and no nonces.
-        The answer 0 means that the part lost data after its nonce was planted.
+        The answer 0 means that the part lost data, or had a gap, after its nonce was planted.
         """
         arguments_by_part: dict[int, list[Argument]] = defaultdict(list)
         answers: list[int] = []
@@ -228,7 +230,7 @@ class RedisPullIndex:
             with self._lock:
                 scan = Command("hscan", part_key(part), (max(cursor, 0),), {"count": LISTS_PER_ROUND_TRIP})
                 [(cursor, page)] = run_calls(self._client, [scan])
-                subjects = tuple(field for field in page if field not in _PROOF_FIELDS)
+                subjects = tuple(field for field in page if field not in _FIELDS_WITHOUT_LIST)
                 [is_final] = run_calls(self._client, [ScriptCall(self._finalize_script, part_key(part), subjects)])
             if not is_final:
                 return False
@@ -236,7 +238,7 @@ class RedisPullIndex:
 
 
 def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
-    """Split bursts into runs by subject, ascending, cut at each missing sequence number."""
+    """Sort the bursts by subject and number, and yield their runs. Each missing number ends a run."""
     run: Run = []
     for burst in sorted(bursts, key=lambda burst: burst.key):
         if run and burst.key != _next_key(run):
@@ -250,8 +252,9 @@ def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
 def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     """Yield the newest run of each subject with the time since when it is complete.
 
-    A page holds all readable bursts of its time span, but the next page may begin in the last millisecond. A missing
-    number is a burst that is not readable yet: the run after that gap is complete only since its own first burst.
+    Pages come newest first. A page holds all readable bursts of its time span, except that the next page may have more
+    bursts of its oldest millisecond. A missing number is a burst that is not readable yet: the run after that gap is
+    complete only since its own first burst.
     """
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):

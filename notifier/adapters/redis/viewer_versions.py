@@ -256,7 +256,8 @@ def _read_versions(
 ) -> tuple[Mapping[Scope, str], Collection[Scope]]:
     """Return the versions of scopes, and the scopes that are being changed.
 
-    A scope with garbage counts as having no version. The next script replaces and counts the garbage.
+    A scope with garbage counts as having no version. The next script that changes the scope replaces and counts the
+    garbage.
     """
     versions, changing = dict[Scope, str](), set[Scope]()
     for scopes, values in zip(groups, answers, strict=True):

@@ -87,7 +87,10 @@ def _apply_if_missing(db: Database, migrations: list[SqliteMigration], migration
 
 
 def _applied_numbers(c: sqlite3.Connection, migrations: list[SqliteMigration]) -> set[int]:
-    """Return the numbers of the applied steps. Each must exist in `migrations`, with the same checksum."""
+    """Return the numbers of the applied steps.
+
+    Raises SchemaNewer for an unknown step, and SchemaChanged for an edited one.
+    """
     c.execute(_CREATE_MIGRATIONS_TABLE)
     checksums = {migration.number: migration.checksum for migration in migrations}
     applied = c.execute(_SELECT_APPLIED).fetchall()

@@ -24,7 +24,7 @@ from notifier.domain.upstream.graph_changes import GraphRecord, Rebuild, rebuild
 from notifier.domain.users.import_rows import IMPORT_SEQUENCE
 from notifier.ports.audience import Follows
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import FollowEdges, NumberedFollowEdges
+from notifier.ports.imports import FollowEdges, NumericIdFollowEdges
 from notifier.ports.user_directory import Directory
 
 
@@ -38,9 +38,9 @@ class FollowerImport:
     id_ranges: list[IdRange] = field(default_factory=list)
     """Cached entries of the directory that map ranges of integer ids to members."""
 
-    def read(self, rows: FollowEdges | NumberedFollowEdges) -> ImportKeys:
+    def read(self, rows: FollowEdges | NumericIdFollowEdges) -> ImportKeys:
         """Return the edges as sorted keys. Unknown accounts get a member number."""
-        if isinstance(rows, NumberedFollowEdges):
+        if isinstance(rows, NumericIdFollowEdges):
             return edge_keys_of_arrays(self._resolve(rows.followed), self._resolve(rows.followers))
         members = self.directory.assign_numbers(dict.fromkeys((*rows.followers, *rows.followed)))
         return edge_keys((members[user] for user in rows.followed), (members[user] for user in rows.followers))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from notifier.adapters.imports.dataset_layouts import FOLLOWS
 from notifier.adapters.imports.sources_and_spilled_edges import form_of, open_source
 from notifier.domain.errors import BadImport
-from notifier.ports.imports import NumberedFollowEdges
+from notifier.ports.imports import NumericIdFollowEdges
 
 Pair = tuple[str, str]
 Rejections = list[tuple[int, str]]
@@ -140,11 +140,11 @@ def test_valid_numeric_columns_are_read_as_arrays(tmp_path: Path) -> None:
     pq.write_table(pa.table(numbers), tmp_path / "n.parquet")
     with open_source(tmp_path / "n.parquet", "parquet", FOLLOWS, _unexpected, 3) as source:
         first, second = source.rows_after(0)
-        assert isinstance(first, NumberedFollowEdges)
+        assert isinstance(first, NumericIdFollowEdges)
         assert (first.followers.tolist(), first.followed.tolist(), first.rows_read) == ([1, 2, 3], [9, 9, 9], 3)
-        assert (isinstance(second, NumberedFollowEdges), second.rows_read) == (True, 5)
+        assert (isinstance(second, NumericIdFollowEdges), second.rows_read) == (True, 5)
         [remaining] = source.rows_after(4)
-        assert (remaining.followers.tolist() if isinstance(remaining, NumberedFollowEdges) else None) == [5]
+        assert (remaining.followers.tolist() if isinstance(remaining, NumericIdFollowEdges) else None) == [5]
 
 
 @pytest.mark.parametrize("number", [-1, 9, 2**63])

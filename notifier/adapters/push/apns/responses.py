@@ -16,7 +16,7 @@ EXPIRED_PROVIDER_TOKEN = "ExpiredProviderToken"
 INVALID_TOKEN_REASONS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
 """Reasons for which the device token is dropped: the device is gone, or belongs to another app.
 
-A token of the other environment also gets BadDeviceToken.
+A sandbox token sent to production, or the reverse, also gets BadDeviceToken.
 """
 DEVICE_LIMIT_REASON = "TooManyRequests"
 """Reason for the rate limit of a single device. Other devices are not affected."""
@@ -41,7 +41,7 @@ Apple's documentation and its servers spell BadEnvironmentKey… differently.
 """
 
 _INVALID_REQUEST_STATUSES = {400, 404, 413}
-"""Statuses of invalid requests, if the reason is none of the above. A retry would be invalid, too."""
+"""Statuses of invalid requests, if the reason is in none of the tables above. A retry would be invalid, too."""
 _MAX_TIMESTAMP_DIGITS = 15
 """Maximum digits of a timestamp in milliseconds since 1970. Longer numbers are ignored."""
 
@@ -75,7 +75,7 @@ def is_token_expired(reply: Reply) -> bool:
 def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
     """Return the time since which the token is invalid, at most now.
 
-    A time in the future, by Apple's clock, would also drop a device that registers again until then.
+    If Apple's clock is ahead, its time would also drop a device that registers again before that time.
     """
     timestamp = body.get("timestamp")
     if not isinstance(timestamp, int) or isinstance(timestamp, bool) or not 0 < timestamp < 10**_MAX_TIMESTAMP_DIGITS:

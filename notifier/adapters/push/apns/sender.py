@@ -42,7 +42,7 @@ A forgotten suspect may use the connection of the other devices once.
 
 @dataclass(slots=True)
 class SuspectDevices:
-    """Suspect devices according to the responses that this process received.
+    """Decides which devices are suspect, by their age and the responses that this process received.
 
     Suspicion only decides which connection a request uses.
     """

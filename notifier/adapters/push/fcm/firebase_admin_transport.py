@@ -63,9 +63,9 @@ class AuthRequest:
 
 
 MAX_CONCURRENT_REQUESTS = 32
-"""Requests at a time, each in its own thread. At 50 ms they are some 600 a second, about the limit of one core."""
+"""Requests at a time, each in its own thread. At 50 ms each, some 600 a second: about the limit of one core."""
 RESPONSE_TIMEOUT = timedelta(seconds=15)
-"""Timeout of a request. The library's default is two minutes; Google's library for Node was reduced to this value."""
+"""Timeout of a request. The library's default is two minutes; Google reduced that of its Node library to this value."""
 
 
 class _LastReply(local):
@@ -125,7 +125,7 @@ class FirebaseAdminTransport:
         firebase_admin.delete_app(self.app)
 
     def ensure_token(self) -> Receipt | None:
-        """Fetch a token if none is valid. Otherwise each sending thread would request one."""
+        """Fetch a token if none is valid. Without this call, each sending thread would request one."""
         credential = self.app.credential.get_credential()
         if credential.valid and credential.token != self.refused_token:
             return None

@@ -109,7 +109,9 @@ RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
 """Milliseconds between two renewals if the share is incomplete."""
 
 FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two checks of the file. The longest pause is reached after about half a second.
+"""Seconds between two checks of the file. The pause grows quickly to SLOW_GROWTH_PAUSE, and then slowly.
+
+The longest pause is reached after about half a second.
 
 Each check wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
 process used a tenth of a core.
@@ -135,7 +137,7 @@ class SqliteConsumer:
         self._epochs: dict[str, int] = {}
         """Epochs of the owned partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        """Last offset that `poll` returned, by partition; before that, the committed offset."""
+        """Offset after which `poll` reads next, by partition: the last one that it returned, or the committed one."""
         self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 

@@ -18,7 +18,7 @@ RECORDS_PER_DELETE = 1_000
 """Records deleted per transaction. Appends wait for it."""
 
 RECORDS_PER_READ = 100
-"""A record has a few kilobytes."""
+"""Records in one read. With a few kilobytes each, they take less than a megabyte."""
 
 _SELECT_NEXT_OFFSET = "SELECT next_offset FROM next_offsets WHERE partition = ?"
 _PUT_NEXT_OFFSET = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"

@@ -13,9 +13,9 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 MIN_KEPT_CHANGES = 50_000
-"""A reader that is further behind must read everything again."""
+"""A reader that is further behind may have to read everything again."""
 ROWS_PER_PRUNE = 1_000
-"""Old rows are deleted in groups of this size, in 0.3 ms. Most transactions don't change the table's oldest page."""
+"""Old rows are deleted in groups of this size, in 0.3 ms, so that most transactions don't change the oldest page."""
 ROWS_BETWEEN_PRUNES = 64
 """Rows that a BurstChangeWriter writes before it looks for old rows again."""
 LAPSE_KEY = ("", 0)
@@ -82,8 +82,8 @@ class SqliteBurstChanges:
             oldest, newest = _oldest_and_newest(c)
             if newest == position.id:
                 return ChangesSince(bursts=(), has_viewer_lapse=False, position=position)
-            # If the newest id is below the position, the file was replaced by an older copy. If the oldest id is above
-            # the next one, changes after the position were deleted.
+            # If the newest id is below the position, the file was replaced by an older copy. If the id that follows the
+            # position is missing, changes after the position were deleted.
             if newest < position.id or oldest > position.id + 1:
                 return None
             # Two more rows: one for a lapse, and one that shows that too many bursts have changed.

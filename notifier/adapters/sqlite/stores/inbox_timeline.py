@@ -39,7 +39,7 @@ StoredInboxRow = tuple[int, str, int, str, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowQuery:
-    """Query for the rows of some subjects that reach a member and come after a position."""
+    """Query for a member's rows of some subjects, after a position."""
 
     member: Member
     subjects_json: str
@@ -119,7 +119,7 @@ def _newest_bursts(
     visible_restrictions: Collection[str] | None,
     opened_since: int,
 ) -> Sequence[StoredBurst]:
-    """Return the newest bursts of all subjects after the position.
+    """Return the newest bursts after the position, of all subjects together.
 
     Once the heap `best` is full, its oldest burst limits how far back the next subjects are read.
     """
@@ -139,9 +139,9 @@ def _newest_bursts(
 
 
 def _upper_bound(subject: str, position: InboxPosition | None) -> tuple[int, int]:
-    """Return the exclusive upper bound, as time and number, of this subject's bursts after the position.
+    """Return the time and number below which this subject's bursts come after the position. The newest come first.
 
-    Pages list bursts of the same time by descending subject. So a lower subject's bursts of that time come later.
+    Bursts of the same time are listed by descending subject. So a lower subject's bursts of that time come later.
     """
     if position is None:
         return MAX_INT64, MAX_INT64

@@ -74,7 +74,7 @@ class SqliteAccountPreferences:
 
 
 def account_fields_of(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, EncodedPreferences]]:
-    """Yield the stored fields of each member of a shard that has account preferences."""
+    """Yield the members of a shard with their stored fields. Members without any are left out."""
     for member, rows in groupby(_fields_of_shard(c, shard), itemgetter(0)):
         yield Member(member), tuple((field, value) for _, field, value, _ in rows)
 

@@ -150,7 +150,7 @@ def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Coll
 
 
 def _own_volumes(c: sqlite3.Connection, shard_parameters: Iterable[Parameters]) -> Mapping[Member, Volume]:
-    """Return the volumes that members set for the subject, which override account preferences."""
+    """Return members' own volumes for the subject. They override account preferences."""
     rows = chain.from_iterable(c.execute(_SELECT_OWN_VOLUMES, parameters) for parameters in shard_parameters)
     return {Member(member): Volume(volume) for member, volume in rows}
 

@@ -25,7 +25,7 @@ from notifier.flow.imports.importer import AccountImport, Import, ImportKind, Pr
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import EventLog, Logged
-from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges, SourceBatch
+from notifier.ports.imports import FollowEdges, ImportBatch, NumericIdFollowEdges, SourceBatch
 from notifier.profiles.import_sources import (
     ACCOUNTS,
     FOLLOWS,
@@ -363,7 +363,7 @@ class ImportRun(Generic[S]):
 # Datasets.
 
 
-def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:
+def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumericIdFollowEdges]:
     return ImportDataset(
         name="followers",
         layout=FOLLOWS,
