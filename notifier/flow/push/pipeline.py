@@ -216,7 +216,7 @@ class PushPipeline:
         # Hand the slice back only after a group was sent. Otherwise a slice whose reads take its whole time share would
         # be handed back each time, and never end.
         lease.renew(may_hand_back=totals.has_sent)
-        if self._is_silent(burst):  # check again: sending the groups before may have taken long
+        if self._is_silent(burst):  # check again: sending the earlier groups may have taken long
             return GroupOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
         sendable = self._within_rate_limit(admission.drafts)
