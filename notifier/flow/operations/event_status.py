@@ -122,7 +122,7 @@ class EventStatusLookup:
         """Return whether the event waits in a stream. Raises Unavailable, also if a stream has too many records.
 
         Streams are searched in the order in which an event passes them. So an event that leaves a stream during the
-        search is found in the next one.
+        search is found in the next stream.
         """
         is_complete = True
         for stream in topics.MENTION_STREAMS:

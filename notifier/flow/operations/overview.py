@@ -217,7 +217,7 @@ class Overview:
         for start in range(0, len(missing), SNAPSHOTS_PER_READ):
             counts = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])
             self.snapshot_counts |= counts
-            if counts:  # the next call goes on
+            if counts:  # the next call counts further snapshots
                 return
 
     def _read_cache(self) -> CacheState:

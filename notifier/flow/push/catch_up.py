@@ -1,5 +1,7 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
+Alerts are late 15 minutes after the opening of their burst.
+
 A batch names, for each member, the older bursts that the alert covers. The batch is written before the alert is sent.
 An older burst is collapsed for a member only if a batch names that burst. While a newer burst may be sent soon, the
 older burst waits, because the newer burst may yet be suppressed for the member.

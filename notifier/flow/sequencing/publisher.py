@@ -104,7 +104,8 @@ class Publisher:
                 [mention for head in heads for mention in head.sequenced],
                 [mention for head in heads for mention in head.changed],
             )
-        # Fails open: after a failed announcement, pages are read from the store until the next comparison.
+        # Fails open: after a failed announcement, pages are read from the store until the reconciler has compared the
+        # index with the store.
         with suppress(CacheUnavailable):
             self.pull.announce([burst for head in heads for burst in _newly_opened(head)])
         return heads
