@@ -156,6 +156,7 @@ class LiveHub:
             self.close_stream(listener, stream)
             raise
         stream.marks_fingerprint = listener.marks_fingerprint
+        # Opening a stream counts as activity of the user, as opening the inbox does.
         self.inbox.observe(OpenedInbox(view=listener.view(now), after=None, page=None, badge=None))
         return listener, stream
 
