@@ -90,9 +90,9 @@ class EventStatusLookup:
     def look_up(self, source: str | None, id: str) -> EventReport:
         """Return the status of the event, or of every event with this id if `source` is None.
 
-        An event with an outcome or a held mention is found in the store, any other event in the cache of recent events
-        or in the log. Raises NotFound for an unknown event. Raises Unavailable, also if the log has too many records to
-        search.
+        An event with an outcome or a held mention is found in the store. Any other event is found in the cache of
+        recent events or in the log. Raises NotFound for an unknown event. Raises Unavailable, also if the log has too
+        many records to search.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
