@@ -96,7 +96,8 @@ class PoolRates:
 LOGGER = logging.getLogger("notifier.dispatcher")
 
 IN_FLIGHT_READ_INTERVAL = timedelta(milliseconds=100)
-"""Interval between reads of the bursts in flight. The workers of a pool need longer than that for its full credit."""
+"""Interval between reads of the bursts in flight. The workers of a pool need longer than that for its full credit, so
+they do not run out of slices between two reads."""
 LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all unfinished bursts. Every round lists those that opened recently."""
 MAX_RECENT_AGE = timedelta(seconds=2)

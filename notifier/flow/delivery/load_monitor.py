@@ -14,9 +14,9 @@ from notifier.ports.push import CircuitReport
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
 LIFETIME_ROUNDS = 3
-"""Lifetime of a level and of the lease, in rounds of the monitor.
+"""Lifetime of a backpressure level and of the lease, in rounds of the monitor.
 
-If the monitor crashes, the backpressure ends by then, and another monitor takes over.
+If the monitor crashes, both expire: the backpressure ends, and another monitor takes over.
 """
 
 

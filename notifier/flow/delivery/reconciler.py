@@ -41,7 +41,7 @@ REBUILD_WINDOW = INBOX_WINDOW
 BURSTS_PER_PAGE = 1_000
 """Bursts in a page of a rebuild. A page has about a megabyte, and locks the index for some milliseconds."""
 COMPARISON_OVERLAP = timedelta(seconds=10)
-"""How far each comparison reaches back before the start of the last one.
+"""How far each comparison reaches back before the start of the previous one.
 
 A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
 a stalled machine.
@@ -90,7 +90,7 @@ class Reconciler:
         for name, duty in duties.items():
             try:
                 self._run_duty(name, duty)
-            except DiskFull as error:  # continue: the last duties free space
+            except DiskFull as error:  # continue: the duties "sweep" and "log" free space
                 full_error = error
         if full_error:
             raise full_error

@@ -162,7 +162,8 @@ class SliceWorker:
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=failures, at=now, note=reason)])
         if failures < MAX_ATTEMPTS:
-            if not isinstance(cause, Poison):  # leave time to repair the record until the claim expires
+            # Keep the claim of a slice with an unreadable record: it expires later, which leaves time for a repair.
+            if not isinstance(cause, Poison):
                 self.claims.release(lease.claim, now)
             return Retry(reason=reason)
         # Count the dead letter before writing it. If the limit is reached, the slice stays open until a resume.

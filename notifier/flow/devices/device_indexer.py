@@ -98,7 +98,7 @@ class DeviceIndexer:
 
         Most records register a device that the member has already. A bitmap with only such records is skipped if it is
         correct. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
-        replaced reader lose. Late writes concern only records that this reader gets, too.
+        replaced reader lose. This reader gets all records of such writes, too, so no further bitmap needs its token.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder_by_member = dict(updates) | {

@@ -34,8 +34,8 @@ class BurstWalk:
     pull: PullReader
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
-    the end of a page would reveal their number."""
+    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
+    Otherwise the end of a page would reveal how many there are."""
     member: Member
     now: datetime
     after: InboxPosition | None

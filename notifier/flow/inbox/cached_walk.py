@@ -30,8 +30,8 @@ class CachedWalk:
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run:
-    the end of a page would reveal their number."""
+    """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
+    Otherwise the end of a page would reveal how many there are."""
     after: InboxPosition | None
     """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False
@@ -101,7 +101,7 @@ class CachedWalk:
         )
 
     def _positions(self) -> Iterator[PositionTuple]:
-        """Yield all positions after `after` and down to the horizon, newest first."""
+        """Yield all positions that are older than `after`, down to the horizon, newest first."""
         after = None if self.after is None else (self.after.opened_at, self.after.burst)
         horizon = (self._horizon.opened_at, self._horizon.burst)
         return heapq.merge(

@@ -46,7 +46,7 @@ class DigestWalk:
             self._go_to(self._first_day())
 
     async def step(self) -> Sequence[Digest]:
-        """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
+        """Return the digests of the next older days, possibly none. Raises StoreUnavailable."""
         until = InboxPosition(self.schedule.due_time(self.day), LOWEST_KEY)
         run = await self.timeline.older_than(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.readable_authors)
         days = [
@@ -54,9 +54,9 @@ class DigestWalk:
         ]
         if len(run) < DAY_READ_LIMIT:
             self.has_ended = True
-        elif len(days) > 1:  # the last day may be cut off; the next step reads it again
+        elif len(days) > 1:  # the oldest day may be cut off; the next step reads it again
             self._go_to(days.pop()[0])
-        else:  # this day has more bursts than a digest examines: skip those beyond
+        else:  # the only day has more bursts than a digest examines: skip the rest
             self._go_to(self.schedule.previous_date(days[0][0]))
         return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 
@@ -115,7 +115,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
     )
     run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.readable_authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # A full read may cut off its last day. A full read of one day has all bursts that a digest examines.
+    # A full read may cut off its oldest day. A full read of one day has all bursts that a digest examines.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
     return {day: bursts_by_day.get(day, []) for day in days if cut_day is None or day > cut_day or day == days[0]}
 

@@ -38,7 +38,7 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 
 
 def seq_of(entry: Entry, now: datetime) -> int:
-    """Return the seq of an entry, which is shown in place of the burst's number.
+    """Return the seq of an entry. Clients get the seq, and not the burst's number.
 
     Gaps between numbers would reveal how many bursts by protected accounts there are.
     """

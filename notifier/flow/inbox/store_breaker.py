@@ -59,8 +59,8 @@ COLD_FACTOR = 5
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Maximum number of cold pages that are read at once, and maximum number that wait for a slot. A thousand concurrent
-reads would be late."""
+"""Maximum number of cold pages that are read at once, and maximum number that wait for a slot. If a thousand were
+read at once, all would be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 

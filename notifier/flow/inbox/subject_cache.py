@@ -107,8 +107,8 @@ class SubjectCache:
         A newer state may even have arrived here and been dropped. That is ruled out if this process still knows the
         burst, or if `recent_changes` has every change since the burst opened.
         """
-        is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
-        self._apply(burst, is_newest=is_followed)
+        is_newest = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
+        self._apply(burst, is_newest=is_newest)
 
     def _apply(self, burst: Burst, *, is_newest: bool) -> None:
         key, now = burst.key, self.clock.now()

@@ -84,7 +84,7 @@ class SubjectPositions:
             self.put(change.burst)
 
     def put(self, burst: Burst) -> None:
-        """List the burst at its current position only. A burst below `complete_to` is left out."""
+        """List the burst at its current position only. A burst older than `complete_to` is left out."""
         position = (burst.opened_at, burst.key)
         if self.is_listed(position):
             return
@@ -101,7 +101,8 @@ class SubjectPositions:
 MAX_SUBJECTS = 50_000
 """Maximum subjects in `last_changes`, about 18 MB."""
 MAX_FEED_DELAY = timedelta(seconds=1)
-"""Maximum delay of a change that a process learns from the change feed only: READ_INTERVAL, and a margin."""
+"""Maximum delay of a change that a process learns from the change feed only: half a second between reads of the feed,
+and a margin."""
 
 
 @dataclass(slots=True)

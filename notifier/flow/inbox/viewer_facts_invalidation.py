@@ -50,7 +50,7 @@ class PendingChange:
     """Unique name of the change, which Redis holds as placeholder."""
 
     def begin(self) -> bool:
-        """Return whether Redis has confirmed the placeholders."""
+        """Write the placeholders; return whether Redis has confirmed them."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:

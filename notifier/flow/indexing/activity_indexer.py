@@ -55,7 +55,7 @@ LOGGER = logging.getLogger("notifier.rollup")
 SHARDS_PER_BATCH = 32
 """Shards processed at a time. The 30-day set of a shard is the union of 31 bitmaps of 16 KB, so a batch reads 16 MB."""
 EXPIRED_KEPT_HOURS = 48
-"""Hours for which expired entries are kept. A clock that is set back by less makes some of them valid again."""
+"""Hours for which expired entries are kept, because a clock that is set back makes some of them valid again."""
 ROLL_UP_MARKER_TTL = timedelta(days=1)
 """Lifetime of the marker that each round writes to the cache. If the next round does not find it, the cache was
 emptied."""

@@ -127,9 +127,10 @@ class Bitmaps:
             self._put(((None, kind, shard, bits) for kind, bits in bitmaps.items()), token)
 
     def _account_bitmaps(self, shard: int, preferences: Mapping[int, AccountPreferences]) -> Mapping[SetKind, Bits]:
-        """Return the shard's account-wide bitmaps with the members' changed preferences, by offset in the shard.
+        """Return the shard's account-wide bitmaps after a change of preferences.
 
-        Without changed preferences, or if a bitmap is unreadable, the bitmaps are rebuilt from the rows.
+        `preferences` has the changed preferences, by offset in the shard. If it is empty, or a bitmap is unreadable,
+        the bitmaps are rebuilt from the rows.
         """
         before = (
             {kind: read_bitmap(self.sets, kind, None, shard) for kind in ACCOUNT_PREFERENCE_SETS} if preferences else {}

@@ -106,7 +106,7 @@ class Router:
     author_cap: BucketLimit = AUTHOR_CAP
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Append all mentions of the records to the log, and store all refusals and held mentions.
+        """Append the mentions of the records to the log, and store final refusals and held mentions.
 
         After a crash before the commit, the records are read again. That is harmless: the coordinator recognizes the
         events of repeated mentions. A repeated held event never replaces an operator's decision, even if the author's

@@ -156,6 +156,7 @@ class LiveHub:
             self.close_stream(listener, stream)
             raise
         stream.marks_fingerprint = listener.marks_fingerprint
+        # Opening a stream counts as activity of the user, as opening the inbox does.
         self.inbox.observe(OpenedInbox(view=listener.view(now), after=None, page=None, badge=None))
         return listener, stream
 
@@ -266,7 +267,10 @@ class LiveHub:
                 await self.bus_connected.wait()
 
     def _stop_tasks(self) -> None:
-        """Return to the initial state. The buffer would lack the bursts that are published until the next start."""
+        """Stop the background tasks, and reset the hub.
+
+        The buffer is dropped, because it would lack the bursts that are published until the next start.
+        """
         self.background_tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True

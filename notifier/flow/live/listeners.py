@@ -28,7 +28,7 @@ from notifier.flow.live.stream_events import (
 from notifier.ports.coordination import Clock
 
 READ_OVERLAP = timedelta(seconds=10)
-"""How far each read of bursts reaches back before the start of the last read.
+"""How far each read of bursts reaches back before the start of the previous read.
 
 A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
 a stalled machine.
@@ -65,7 +65,7 @@ class ListenerRegistry:
         del self.listeners[listener.user]
 
     def deliver(self, burst: Burst) -> None:
-        """Pass a burst to the listeners of its subject. Ignore a version that is not newer."""
+        """Pass a burst to the listeners of its subject. Ignore a version that is not newer than the buffered one."""
         before, now = self.buffer.get(burst.key), self.clock.now()
         if before is not None and before.version >= burst.version:
             return
@@ -108,7 +108,7 @@ class ListenerRegistry:
         return any(digest_due_for(burst, view) <= since and changes_digest(burst, None, view) for burst in bursts)
 
     async def send_due_digests(self) -> None:
-        """Send the digests that have fallen due, once all bursts that opened before are readable.
+        """Send each digest that has fallen due, once all bursts that opened before its due time are readable.
 
         One listener is served after the other: at the digest hour of most users, they must not all read the store at
         once. Raises StoreUnavailable.

@@ -90,8 +90,9 @@ class EventStatusLookup:
     def look_up(self, source: str | None, id: str) -> EventReport:
         """Return the status of the event, or of every event with this id if `source` is None.
 
-        A sequenced event is found in the store, any other event in the cache of recent events or in the log. Raises
-        NotFound for an unknown event. Raises Unavailable, also if the log has too many records to search.
+        An event with an outcome or a held mention is found in the store. Any other event is found in the cache of
+        recent events or in the log. Raises NotFound for an unknown event. Raises Unavailable, also if the log has too
+        many records to search.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
@@ -121,7 +122,7 @@ class EventStatusLookup:
         """Return whether the event waits in a stream. Raises Unavailable, also if a stream has too many records.
 
         Streams are searched in the order in which an event passes them. So an event that leaves a stream during the
-        search is found in the next one.
+        search is found in the next stream.
         """
         is_complete = True
         for stream in topics.MENTION_STREAMS:

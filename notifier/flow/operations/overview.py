@@ -1,7 +1,8 @@
 """Overview for operators, from the ledger, the store and the cache.
 
-An `Overview` remembers its last read. The mention rate is the growth between two reads. The delivery rate includes
-bursts that have finished since the last read. The audience snapshots of a large burst are counted over several reads.
+An `Overview` remembers its last read. The mention rate is the growth of the bursts between two reads. The delivery rate
+includes bursts that have finished since the last read. The audience snapshots of a large burst are counted over several
+reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +60,7 @@ SNAPSHOTS_PER_READ = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
+    """The burst that is shown in detail: the newest unfinished one, or the newest one if none is unfinished.
 
     Candidates are the bursts of the celebrity lane with a fan-out, or all bursts if there are none.
     """
@@ -216,7 +217,7 @@ class Overview:
         for start in range(0, len(missing), SNAPSHOTS_PER_READ):
             counts = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])
             self.snapshot_counts |= counts
-            if counts:  # the next call goes on
+            if counts:  # the next call counts further snapshots
                 return
 
     def _read_cache(self) -> CacheState:

@@ -1,10 +1,13 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
+Alerts are late 15 minutes after the opening of their burst.
+
 A batch names, for each member, the older bursts that the alert covers. The batch is written before the alert is sent.
 An older burst is collapsed for a member only if a batch names that burst. While a newer burst may be sent soon, the
 older burst waits, because the newer burst may yet be suppressed for the member.
 
-Every wait ends: a burst waits only for newer ones. In any case a slice ends after a day.
+Every wait ends: a burst waits only for newer bursts, and the newest burst waits for none. In any case a slice ends
+after a day.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +41,7 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
-"""Burst numbers in the first read; each further read has twice as many."""
+"""Burst numbers in the first read; each further read has twice as many as the read before it."""
 MAX_BURSTS_WITHOUT_ALERTS = 65_536
 """Number of bursts above which `bursts_without_alerts` is cleared; 20 MB."""
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
@@ -145,7 +148,8 @@ class CatchUp:
         Defer members who may soon be alerted of the newer burst.
         """
         snapshots = self._read_snapshots(newer, audiences)
-        # A newer burst that is not late yet may be late when it is sent, so look ahead.
+        # Only the alert of a late burst covers older bursts. A newer burst that is not late yet may be late when it is
+        # sent, so look ahead.
         will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
         # Read the ledger before the batches. In the opposite order, a slice could alert and finish between the two
         # reads, and its batch would be missing.

@@ -40,7 +40,7 @@ class Selection:
         return in_doubt_draft(state, burst, batch, devices, now)
 
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        """Yield drafts of due retries. A batch also lists due retries that may not be sent, which ends them."""
+        """Yield drafts of due retries. Retries that may not be sent are listed in a batch, too: that ends them."""
         due = state.due_retries(now)
         for start in range(0, len(due), self.devices_per_batch):
             retries = tuple(due[start : start + self.devices_per_batch])

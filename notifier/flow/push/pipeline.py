@@ -23,8 +23,8 @@ Effect of a crash between two steps:
 - Before write ahead: nothing of the group was sent, and the next worker repeats the steps. The caps count a burst once
   for each member, so the repetition does not count. Rate tokens are lost, and refill.
 - Between write ahead and record: any device of the open batches may have the alert. The next worker finds the batches
-  in doubt and closes them; retries follow. The IDs stay the same, so a device that has the alert replaces it. The
-  attempt in doubt counts as one of three attempts.
+  in doubt and closes them; retries follow. A retried alert keeps its collapse id, so a device that has the alert
+  replaces it. The attempt in doubt counts as one of three attempts.
 - After record: only devices whose attempt failed are sent to again.
 - After the last record: the next worker continues from the send log, and writes the ledger entry.
 
@@ -216,7 +216,7 @@ class PushPipeline:
         # Hand the slice back only after a group was sent. Otherwise a slice whose reads take its whole time share would
         # be handed back each time, and never end.
         lease.renew(may_hand_back=totals.has_sent)
-        if self._is_silent(burst):  # check again: sending the groups before may have taken long
+        if self._is_silent(burst):  # check again: sending the earlier groups may have taken long
             return GroupOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
         sendable = self._within_rate_limit(admission.drafts)

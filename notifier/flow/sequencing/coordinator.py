@@ -1,4 +1,4 @@
-"""Coordinator: assigns mentions to numbered bursts, all mentions of a subject in a batch together."""
+"""Coordinator: assigns the mentions of a batch to numbered bursts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -89,10 +89,10 @@ class Publisher:
             heads = [*on_time, *self._write_and_announce(self._restamp_late_bursts(late, planned_bursts))]
         self.live_publisher.publish([burst for head in heads for burst in head.outbox])
         self.ledger.store_plans(
-            [plan_burst(self.sets, burst, self.platforms) for head in heads for burst in _unannounced(head)]
+            [plan_burst(self.sets, burst, self.platforms) for head in heads for burst in _newly_opened(head)]
         )
         for head in heads:
-            for burst in _unannounced(head):
+            for burst in _newly_opened(head):
                 self.metrics.bursts.labels(burst.lane).inc()
         return self._swap([after_publishing(head, nonce=self.nonces.new()) for head in heads])
 
@@ -104,16 +104,17 @@ class Publisher:
                 [mention for head in heads for mention in head.sequenced],
                 [mention for head in heads for mention in head.changed],
             )
-        # Fails open: after a failed announcement, pages are read from the store until the next comparison.
+        # Fails open: after a failed announcement, pages are read from the store until the reconciler has compared the
+        # index with the store.
         with suppress(CacheUnavailable):
-            self.pull.announce([burst for head in heads for burst in _unannounced(head)])
+            self.pull.announce([burst for head in heads for burst in _newly_opened(head)])
         return heads
 
     def _restamp_late_bursts(self, heads: Sequence[Head], planned_bursts: set[BurstKey]) -> Sequence[Head]:
         """Give late bursts new opening times. Return all heads except those that another process has changed.
 
-        A burst that has a plan keeps its opening time. Such bursts are added to `planned_bursts` if their head has a
-        late burst.
+        A burst whose plan has its current opening time keeps that time: an earlier attempt has published the burst.
+        `planned_bursts` collects such bursts of heads with a late burst.
         """
         now = self.clock.now()
         planned_bursts |= self._read_planned([head for head in heads if _is_late(head, now, planned_bursts)])
@@ -129,8 +130,8 @@ class Publisher:
         return [swapped.get(head.subject, head) for head in heads if head.subject not in changed_by_others]
 
     def _read_planned(self, heads: Sequence[Head]) -> set[BurstKey]:
-        """Return the bursts whose plan has their current opening time: they were published before."""
-        bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
+        """Return the bursts whose plan has their current opening time: an earlier attempt has published them."""
+        bursts = {burst.key: burst for head in heads for burst in _newly_opened(head)}
         progress_by_burst = self.ledger.read(bursts) if bursts else {}
         return {key for key, progress in progress_by_burst.items() if progress.plan.opened_at == bursts[key].opened_at}
 
@@ -140,12 +141,13 @@ class Publisher:
         return [head for head, is_swapped in zip(heads, self.heads.compare_and_set(heads), strict=True) if is_swapped]
 
 
-def _unannounced(head: Head) -> list[Burst]:
+def _newly_opened(head: Head) -> list[Burst]:
+    """Return the new bursts of the outbox. Its other bursts were published before, and have changed since."""
     return [burst for burst in head.outbox if burst.key.seq > head.announced]
 
 
 def _is_late(head: Head, now: datetime, planned_bursts: Collection[BurstKey]) -> bool:
     """Return whether a burst of the head is late and is not in `planned_bursts`."""
     return any(
-        now > burst.opened_at + VISIBILITY_DEADLINE for burst in _unannounced(head) if burst.key not in planned_bursts
+        now > burst.opened_at + VISIBILITY_DEADLINE for burst in _newly_opened(head) if burst.key not in planned_bursts
     )

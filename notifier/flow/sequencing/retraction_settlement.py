@@ -144,7 +144,7 @@ class RetractionSettlement:
         return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """Return the mentions that may replace the leaving ones as mentioners or shown tweet of the burst, by author.
+        """Return mentions that may replace the leaving ones as mentioners or shown tweet of the burst, one per author.
 
         The mentions are by mentioners with a leaving mention, or by any mentioner if the shown tweet leaves. Without
         such a mention, a burst that needs a mentioner gets a mention by another author.

@@ -22,9 +22,10 @@ class Retractor:
     live_publisher: LivePublisher
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Settle the retractions of the records, and then erase devices and text outside of mentions.
+        """Settle the retractions of the records, and then erase devices and remaining text.
 
-        The records are committed last, so after a crash all steps are repeated. Every step is idempotent.
+        The text may remain in edits, held mentions and dead letters; the devices are those of erased authors. The
+        records are committed last, so after a crash all steps are repeated. Every step is idempotent.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
