@@ -142,7 +142,7 @@ class RequestMeter:
             return
         for caller, tokens in tokens_left.items():
             local = local_buckets[caller]
-            # The shared bucket lacks the requests that were counted here while the report was sent: subtract them.
+            # The answer does not include the requests that were counted here while the report was sent: subtract them.
             local.bucket = local.bucket.lowered(tokens - local.unreported)
 
     async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:
