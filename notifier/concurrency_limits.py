@@ -99,7 +99,7 @@ class InFlightLimit:
     """Limits the calls of an asynchronous driver: how many are in flight, and how long each may take."""
 
     max_calls: int
-    """Calls in flight at which a further `run` is refused. The last `run` may exceed the number with several calls."""
+    """Calls in flight at which `run` refuses further calls. A `run` of several calls may still exceed this number."""
     deadline: timedelta
     in_flight: int = 0
 

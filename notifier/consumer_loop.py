@@ -28,8 +28,8 @@ LOGGER = logging.getLogger("notifier.consumer_loop")
 BATCH_SIZE = 400
 """Maximum number of records per batch.
 
-However many mentions of a subject are in a batch, the coordinator replaces the subject's head equally often. So larger
-batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+The coordinator replaces a subject's head as many times for one mention in a batch as for a hundred. So larger batches
+raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
 """Attempts at a single record that fails without an outage. After the last one, or after the error `Poison`, it becomes
@@ -101,8 +101,8 @@ class StreamProcessor:
             try:
                 self._process([record])
             except LaneStopped:
-                # Commit the records before this one, whose effects are durable. Otherwise they would be repeated after
-                # a resume, which empties the tally, and their dead letters would count again.
+                # Commit the earlier records: their effects are durable. Otherwise they would be repeated after a
+                # resume, which empties the tally, and their dead letters would count again.
                 if processed_count:
                     self._commit(processed_count)
                 raise
@@ -124,7 +124,7 @@ class StreamProcessor:
     def _put_dead_letter(self, record: Logged, cause: Exception) -> None:
         id = f"{record.partition}/{record.offset}"
         # Count the dead letter durably before writing it. After a crash in between, the record is repeated, but counted
-        # only once. If the dead letter were written first, each restart could bury one record more than the limit.
+        # only once. If the dead letter were written first, each restart could add one above the limit.
         if not self.guard.admit_dead_letter(id, f"{type(cause).__name__}: {cause}"):
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         LOGGER.error("%s: %s/%d becomes a dead letter: %s", self.name, record.partition, record.offset, cause)

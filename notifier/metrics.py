@@ -42,9 +42,7 @@ class Metrics:
     def _add_mention_metrics(self) -> None:
         self.events = self._counter("events_total", "Events received by the gateway.", "status")
         self.mentions = self._counter("mentions_total", "Mentions that the router forwarded.", "lane", "verdict")
-        self.refusals = self._counter(
-            "refusals_total", "Accounts named in events whose followers got no mention.", "code"
-        )
+        self.refusals = self._counter("refusals_total", "Named accounts whose followers got no mention.", "code")
         self.held_mentions = self._gauge("held_mentions", "Mentions that wait for an operator's decision.")
         self.erased = self._counter(
             "erased_total", "Items removed for erased authors, other than mentions: texts and devices.", "kind"
@@ -78,7 +76,7 @@ class Metrics:
             "push_breakers_opened_total", "Times that a circuit to a provider opened.", "platform"
         )
         self.open_circuits = self._gauge(
-            "push_open_circuits", "Circuits to providers and push services that are open.", "platform"
+            "push_open_circuits", "Open circuits to providers and push services.", "platform"
         )
         self.push_slowdown = self._gauge(
             "push_slowdown_ratio", "Share of the alert rate that slow inboxes and the monitor's pressure leave."

@@ -69,8 +69,8 @@ def run(
     broker goes away, the process tries to reconnect without limit.
 
     `ready` is called when the consumer is connected to its queue. `beat` is called every second while the process waits
-    for tasks, and after a failed attempt to connect. During a slice the handler calls `beat`. The process exits after
-    `max_silence` seconds without a call.
+    for tasks, and after a failed attempt to connect. During a slice the handler calls `beat`. After `max_silence`
+    seconds without a call of `beat` the process exits.
     """
     os.nice(POOLS[pool].niceness)
     watchdog = Watchdog(beat, max_silence)

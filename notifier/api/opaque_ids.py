@@ -131,12 +131,12 @@ class OpaqueIds:
     def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:
         return _to_text(self.cipher.encrypt(pack(value), _associated_data(purpose, viewer)))
 
-    def _decrypt(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
+    def _decrypt(self, purpose: str, viewer: UserId, text: str, value_type: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
             if _to_text(raw) != text:  # b64decode ignores foreign characters; accept only the text that was issued
                 return None
-            return unpack(kind, self.cipher.decrypt(raw, _associated_data(purpose, viewer)))
+            return unpack(value_type, self.cipher.decrypt(raw, _associated_data(purpose, viewer)))
         except (ValueError, InvalidTag, Poison):
             return None
 

@@ -104,7 +104,7 @@ def _bound_socket(host: str, port: int, *, reuse_port: bool) -> socket.socket:
 
 
 def _lock(address: Address) -> socket.socket:
-    """Prevent other notifiers from reserving the port. Their probe fails only while a process of ours listens.
+    """Prevent other notifiers from reserving the port: while no process of ours listens, their probe succeeds.
 
     The lock is an abstract UNIX socket. Its name belongs to the same network namespace as the port, and disappears
     with the socket.

@@ -68,7 +68,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def status_of(error: NotifierError) -> int:
-    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    return next(STATUSES[error_type] for error_type in type(error).__mro__ if error_type in STATUSES)
 
 
 def problem_body(error: NotifierError) -> Problem:
@@ -85,7 +85,7 @@ def problem_body(error: NotifierError) -> Problem:
 
 def problem_responses(*statuses: int) -> dict[int, ResponseSpec]:
     """Return the OpenAPI descriptions of the problem responses with these statuses."""
-    titles = {STATUSES[kind]: (kind.__doc__ or "").split("\n")[0] for kind in STATUSES}
+    titles = {status: (error_type.__doc__ or "").split("\n")[0] for error_type, status in STATUSES.items()}
     return {
         status: ResponseSpec(Problem, description=titles[status], media_type=MEDIA_TYPE, generate_examples=False)
         for status in statuses

@@ -30,7 +30,7 @@ def page_headers(tag: str) -> dict[str, str]:
     return {"ETag": tag, **PAGE_HEADERS}
 
 
-def pre_encoded(kind: type[T], json: bytes) -> T:
+def pre_encoded(body_type: type[T], json: bytes) -> T:
     """Return the JSON itself, but with the type of the body that it encodes.
 
     The type is for OpenAPI. The framework sends bytes unchanged; the caller must set the media type JSON.

@@ -15,7 +15,7 @@ class RoleProcesses:
     """The role processes of a running `notifier up`."""
 
     folder: Path
-    """Folder in which each role writes its process id to a file of its own once it is ready."""
+    """Folder in which each role, once it is ready, writes its process id to a file of its own."""
     registry: CollectorRegistry
     """Metrics of this process."""
 

@@ -144,7 +144,8 @@ class Outbox:
                     continue
                 self._suspect_count = 0
                 LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
-                # An unanswered send took its whole timeout, unless `Retry-After` was longer than the remaining time.
+                # After an unanswered send, pause for `Retry-After` only. The send took its whole timeout, or gave up
+                # because `Retry-After` was longer than the time left.
                 self._sleep(error.retry_after if isinstance(error, Unanswered) else SEND_TIMEOUT.total_seconds())
             except Exception:
                 LOGGER.exception("%d events are waiting", len(self._pending))

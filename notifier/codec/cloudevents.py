@@ -15,12 +15,12 @@ from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
 from notifier.domain.upstream.validation import (
-    APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
     DELETED_TYPE,
     EDITED_TYPE,
     ERASED_TYPE,
+    FOLLOW_APPROVED_TYPE,
     FOLLOWED_TYPE,
     MENTIONED_TYPE,
     PROTECTED_TYPE,
@@ -120,7 +120,7 @@ class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
         return _checked_follow(self, FollowAction.FOLLOW, now)
 
 
-class _Approved(_Followed, tag=APPROVED_TYPE):
+class _Approved(_Followed, tag=FOLLOW_APPROVED_TYPE):
     """An approved follow request. It is an ordinary follow: bursts from before the approval are not shown."""
 
 

@@ -86,7 +86,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     alert_counts: tuple[int, int, int]
     """Number of members to alert, by tier. P2 includes the dormant members."""
     opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
-    """Opening time of the burst, which is part of the key of the shard's rows."""
+    """Opening time of the burst. It is part of the keys of the burst's inbox rows."""
 
     @classmethod
     def of_snapshot(cls, snapshot: AudienceSnapshot) -> "SnapshotFacts":

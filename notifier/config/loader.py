@@ -122,24 +122,26 @@ def _unknown_setting_text(name: str, valid_names: list[str]) -> str:
 
 def _parse_value(entry: SettingEntry, name: str, raw: object) -> Any:
     with suppress(msgspec.ValidationError):  # replaced by BadSetting, whose text operators understand
-        value = msgspec.convert(raw, type=entry.kind, strict=False, dec_hook=_convert)
+        value = msgspec.convert(raw, type=entry.value_type, strict=False, dec_hook=_convert)
         if value is not None and entry.rule.is_valid(value):
             return value
     raise BadSetting(f"{name} {problem_text(entry, raw)}")
 
 
-def _convert(kind: type, value: object) -> object:
-    if kind is Path:
+def _convert(value_type: type, value: object) -> object:
+    if value_type is Path:
         if not str(value).strip():
             raise ValueError("no folder")
         return Path(str(value))
-    raise TypeError(f"Unsupported type of a setting: {kind}.")
+    raise TypeError(f"Unsupported type of a setting: {value_type}.")
 
 
 def _build_section(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
-    kinds = get_type_hints(tree)
+    types = get_type_hints(tree)
     leaves = {leaf[-1]: value for leaf, value in values.items() if leaf[:-1] == path}
-    sections = {name: _build_section(kind, values, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
+    sections = {
+        name: _build_section(type_, values, (*path, name)) for name, type_ in types.items() if is_dataclass(type_)
+    }
     return tree(**leaves, **sections)
 
 

@@ -57,7 +57,7 @@ class SettingEntry:
 
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
-    kind: Any
+    value_type: Any
     default: Any
     rule: SettingRule
 
@@ -73,14 +73,14 @@ class SettingEntry:
 
 def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
     """Yield every setting of the tree in the order of declaration. `path` leads to the tree."""
-    kinds = get_type_hints(tree)
+    types = get_type_hints(tree)
     for declared in fields(tree):
-        if is_dataclass(kind := kinds[declared.name]):
-            yield from setting_entries(cast(type, kind), (*path, declared.name))
+        if is_dataclass(value_type := types[declared.name]):
+            yield from setting_entries(cast(type, value_type), (*path, declared.name))
         else:
             assert declared.default is not MISSING
             rule = declared.metadata["rule"]
-            yield SettingEntry(path=(*path, declared.name), kind=kind, default=declared.default, rule=rule)
+            yield SettingEntry(path=(*path, declared.name), value_type=value_type, default=declared.default, rule=rule)
 
 
 def value_problem(entry: SettingEntry, value: object) -> str | None:

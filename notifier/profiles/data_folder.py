@@ -17,8 +17,8 @@ def instance_name(settings: Settings) -> str:
 
     The name must survive restarts, because Kafka gives a reader with the same name its former partitions.
     """
-    folder = crc32(str(settings.data.absolute()).encode())
-    return settings.instance or f"{gethostname()}-{folder:08x}"
+    folder_hash = crc32(str(settings.data.absolute()).encode())
+    return settings.instance or f"{gethostname()}-{folder_hash:08x}"
 
 
 def require_writable(folder: Path) -> None:

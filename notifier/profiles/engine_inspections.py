@@ -288,7 +288,7 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
         level="fail" if status.pending_steps else "ok",
         detail=f"Missing: {steps}."
         if steps
-        else "All topics have the settings of topics.toml, and at least its partitions.",
+        else "All topics have the settings of topics.toml, and at least as many partitions.",
         remedy="Run `notifier migrate --profile cluster` to run these steps." if steps else "",
         value=len(status.pending_steps),
         limit=0,

@@ -1,6 +1,6 @@
 """URLs of Redis and of the Celery brokers, for both profiles.
 
-This module imports no optional library, because the embedded profile must run without them.
+This module imports no optional libraries, because the embedded profile must run without them.
 """
 
 import os
@@ -20,7 +20,7 @@ from notifier.domain.errors import BadSetting, CacheUnavailable
 # TLS options of a Redis URL.
 
 CERTIFICATE_MODES = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
-"""Modes of certificate verification: each library's spelling, and the spelling that both accept."""
+"""Modes of certificate verification: the spelling of redis-py or of Celery's library, and the one that both accept."""
 
 
 def checked_redis_url(url: str) -> str:

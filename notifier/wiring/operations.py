@@ -28,7 +28,7 @@ def build_overview(system: System) -> Overview:
 
 
 def build_preview(system: System, count_lock: AbstractContextManager[object] | None = None) -> Preview:
-    """Build the preview. `count_lock` limits concurrent counts; None means no limit."""
+    """Build the preview. `count_lock` limits concurrent counts of audiences; None means no limit."""
     ports, settings = system.ports, system.settings
     return Preview(
         moderation=build_moderation(system),

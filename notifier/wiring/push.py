@@ -57,7 +57,7 @@ def build_alert_sender(
 
 
 def build_rate_limiters(system: System) -> Mapping[Platform, RateLimiter]:
-    """Build one rate limiter per provider. All slow down together, by inbox latency and backpressure."""
+    """Build one rate limiter per provider. All slow down together while inboxes are slow or backpressure is set."""
     ports = system.ports
     slowdown = Slowdown(inbox_latency=ports.inbox_latency, backpressure=ports.backpressure, metrics=system.metrics)
     return {

@@ -26,9 +26,9 @@ from notifier.api.auth.service_keys import (
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.upstream.validation import (
-    APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
+    FOLLOW_APPROVED_TYPE,
     FOLLOWED_TYPE,
     MENTIONED_TYPE,
     SEEN_TYPE,
@@ -111,7 +111,7 @@ def test_key_grants_what_its_scope_allows(api: KeyedApi) -> None:
     assert [api.post(tweets, event()).status_code, api.post(graph, follow()).status_code] == [202, 202]
     assert api.get(tweets, "/v1/events/1").status_code == 200
     assert api.post(tweets, event("2"), dry_run=True).status_code == 200
-    approved = {**follow("f3"), "type": APPROVED_TYPE}
+    approved = {**follow("f3"), "type": FOLLOW_APPROVED_TYPE}
     assert api.post(graph, block(), block("b2", UNBLOCKED_TYPE), approved).status_code == 202
     accounts = api.add("accounts", Scope.ACCOUNTS)
     assert api.post(accounts, account()).status_code == 202
@@ -127,7 +127,7 @@ def test_key_without_the_scope_is_refused_and_told_which_is_missing(api: KeyedAp
         (tweets, api.post(tweets, event(), follow()), "follows"),
         (tweets, api.post(tweets, block()), "follows"),
         (tweets, api.post(tweets, event(), block("b2", UNBLOCKED_TYPE)), "follows"),
-        (tweets, api.post(tweets, {**follow(), "type": APPROVED_TYPE}), "follows"),
+        (tweets, api.post(tweets, {**follow(), "type": FOLLOW_APPROVED_TYPE}), "follows"),
         (tweets, api.post(tweets, follow(), dry_run=True), "follows"),
         (tweets, api.get(tweets, "/v1/system"), "operate"),
         (tweets, api.get(tweets, "/metrics"), "read-metrics"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.upstream.validation import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
+from notifier.domain.upstream.validation import BLOCKED_TYPE, FOLLOW_APPROVED_TYPE, UNBLOCKED_TYPE
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import ApiClient
@@ -67,7 +67,8 @@ def test_approved_follower_sees_only_later_bursts(api_client: ApiClient) -> None
     api_client.mention()
     api_client.backend.clock.advance(BURST_WINDOW)
     assert (
-        api_client.post(block_event(api_client, APPROVED_TYPE, 1, follower="zoe", followed="nova")).status_code == 202
+        api_client.post(block_event(api_client, FOLLOW_APPROVED_TYPE, 1, follower="zoe", followed="nova")).status_code
+        == 202
     )
     api_client.backend.sequence()
     assert shown_tweets(api_client, "zoe") == []

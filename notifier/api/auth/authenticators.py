@@ -108,7 +108,7 @@ INSECURE_WARNING = (
     "for development only."
 )
 DEV_TOKEN_LIFETIME = timedelta(days=1)
-"""A stream of `Authorization: User ada` ends after this time."""
+"""A stream that was opened with `Authorization: User ada` ends after this time."""
 
 DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
 """Caller of a local request without an `Authorization` header."""

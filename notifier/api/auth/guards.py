@@ -18,11 +18,14 @@ from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
 METERING_RESULT_KEY = "notifier.metering_result"
-"""Key in the request scope under which the fast path leaves the result of `RequestMeter.take`."""
+"""Key in the request scope under which the fast path (fast_inbox.py) leaves the result of `RequestMeter.take`.
+
+The route's guard then does not count the request again.
+"""
 INBOX_PATH = "/v1/inbox"
-"""Requests below this path start no warm-up, because most of them read the inbox anyway."""
+"""Requests below this path start no warm-up (a read of the inbox in advance): most of them read the inbox anyway."""
 ALLOWANCE_KEY = "allowance"
-"""Key in the request state of the caller's remaining allowance, for the `RateLimit` headers."""
+"""Key in the request state under which a guard leaves the caller's remaining allowance, for the `RateLimit` headers."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]

@@ -201,7 +201,7 @@ class _StoredKeys(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKeyFile:
-    """The file with the service keys. `pepper` keys their hashes."""
+    """The file with the service keys. `pepper` is the secret with which they are hashed."""
 
     path: Path
     pepper: bytes = field(repr=False)
@@ -262,7 +262,7 @@ class ServiceKeyCache:
     checked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the keys. Raises BadSetting: with an unreadable file, the API would accept the main key only."""
+        """Load the keys. Raises BadSetting for an unreadable file: otherwise the API would accept the main key only."""
         self.fingerprint, self.checked_at = self._fingerprint(), self.now()
         self.callers = callers_by_hash(self.key_file.read())
 

@@ -151,13 +151,13 @@ def _kid(token: str) -> str:
         raise BadToken(INVALID_TOKEN) from None
 
 
-def _verified_claims(token: str, key: VerificationKey, algorithm: str, kind: type[Claims]) -> Claims:
+def _verified_claims(token: str, key: VerificationKey, algorithm: str, claims_type: type[Claims]) -> Claims:
     """Verify the signature, and return the claims. Raises BadToken.
 
     Does not check times, because PyJWT would use the system's clock.
     """
     try:
-        return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
+        return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=claims_type)
     # Not chained and not quoted: even an invalid token may be a secret. Deeply nested JSON raises RecursionError.
     except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError):
         raise BadToken(INVALID_TOKEN) from None

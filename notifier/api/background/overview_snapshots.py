@@ -108,8 +108,8 @@ class SharedSnapshots:
 LOCK_TIMEOUT = timedelta(milliseconds=50)
 """Maximum time for which a request waits for the lock.
 
-A search of a log without a backlog takes less time, so requests that arrive during such a search succeed. A longer wait
-would block a thread that event intake needs.
+A request for an event's status holds such a lock while it searches the log. Without a backlog the search takes less
+time, so another request that arrives meanwhile succeeds. A longer wait would block a thread that event intake needs.
 """
 
 

@@ -16,7 +16,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import InboxLatencyReport
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""A report covers the pages of this time before the report, and expires after this time."""
+"""How far back a report covers pages, and how long a report is valid."""
 MIN_PAGES = 20
 """Minimum pages per report: the 99th percentile of a few pages says little."""
 MAX_PAGES = 4_096

@@ -34,8 +34,8 @@ class DeviceRequestLimiter:
     ) -> T:
         """Call `call` with the device registry and the user's member number.
 
-        With `create_member`, an unknown user gets a member number. Otherwise an unknown user raises NotFound. Raises
-        StoreUnavailable, and the errors of `call`.
+        With `create_member`, an unknown user gets a member number. Otherwise an unknown user raises NotFound; a user
+        whose account is deleted always does. Raises StoreUnavailable, and the errors of `call`.
         """
         return await self.threads.run(self._call, user, call, create_member=create_member)
 
@@ -64,7 +64,7 @@ The caller of an evicted bucket starts again with a full bucket, which the next 
 
 @dataclass(slots=True)
 class _LocalBucket:
-    """A caller's token bucket in this process, which the answer to each report corrects."""
+    """A caller's token bucket in this process. The answer to each report corrects the bucket."""
 
     bucket: TokenBucket
     unreported: int = 0
@@ -142,7 +142,7 @@ class RequestMeter:
             return
         for caller, tokens in tokens_left.items():
             local = local_buckets[caller]
-            # The shared bucket lacks the requests that were counted here while the report was sent: subtract them.
+            # The answer does not include the requests that were counted here while the report was sent: subtract them.
             local.bucket = local.bucket.lowered(tokens - local.unreported)
 
     async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:

@@ -51,6 +51,7 @@ class DemoPhoneBody(msgspec.Struct, kw_only=True):
     """Platforms of a demo user's devices, and the user's new alerts, oldest first."""
 
     kind: str
+    """`vip`, `active`, `occasional` or `away`."""
     user: UserId
     platforms: list[Platform]
     alerts: list[PhoneAlertBody]
@@ -69,7 +70,7 @@ class DemoPhoneReader:
     devices: Devices
     alerts_file: Path
 
-    def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
+    def __call__(self, user_kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
         """Return the alerts after the offset `after` that an earlier call returned. Raises StoreUnavailable."""
         devices = self._devices(users)
         lines, end = lines_after(self.alerts_file, after)
@@ -83,7 +84,7 @@ class DemoPhoneReader:
                 platforms=sorted({device.platform for device in devices[user]}),
                 alerts=[alert for receiver, alert in alerts if receiver in devices[user]],
             )
-            for kind, user in zip(kinds, users, strict=True)
+            for kind, user in zip(user_kinds, users, strict=True)
         ]
         return DemoPhonesBody(phones=phones, after=end)
 

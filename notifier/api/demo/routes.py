@@ -110,6 +110,7 @@ class KillBody(msgspec.Struct, kw_only=True):
 
 class DemoUserBody(msgspec.Struct, kw_only=True):
     kind: str
+    """One of USER_KINDS."""
     user: str
     token: str
 

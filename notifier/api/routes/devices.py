@@ -54,8 +54,8 @@ class Registration(msgspec.Struct, kw_only=True):
     """A device to register.
 
     `platform` selects the other fields: `apns` takes `token` and `topic`, `fcm` takes `token` or `fid`, and `web` takes
-    `subscription`. `environment` is that of APNs. With `fid`, `replaces` is the earlier token of the same device, whose
-    registration is removed.
+    `subscription`. `environment` is that of APNs. With `fid`, `replaces` is the earlier token of the same device: that
+    token's registration is removed.
     """
 
     platform: str
@@ -127,7 +127,7 @@ async def register(
 
 @delete("/{id:str}", responses=problem_responses(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
-    """Unregister a device of the user. Does nothing if there is no such device, or if it belongs to another user."""
+    """Unregister a device. Does nothing if the user has no device with this id. A malformed id is an error."""
     if not _DEVICE_ID.fullmatch(id):
         raise NotFound("A device id has 32 hexadecimal digits.")
     await container.device_requests(request.user, lambda registry, member: registry.unregister(member, DeviceId(id)))

@@ -23,12 +23,12 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
 from notifier.domain.upstream.validation import (
-    APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
     DELETED_TYPE,
     EDITED_TYPE,
     ERASED_TYPE,
+    FOLLOW_APPROVED_TYPE,
     FOLLOWED_TYPE,
     MENTIONED_TYPE,
     PROTECTED_TYPE,
@@ -58,7 +58,7 @@ REQUIRED_SCOPE: Mapping[str, Scope] = {
     EDITED_TYPE: Scope.EVENTS,
     FOLLOWED_TYPE: Scope.FOLLOWS,
     UNFOLLOWED_TYPE: Scope.FOLLOWS,
-    APPROVED_TYPE: Scope.FOLLOWS,
+    FOLLOW_APPROVED_TYPE: Scope.FOLLOWS,
     BLOCKED_TYPE: Scope.FOLLOWS,
     UNBLOCKED_TYPE: Scope.FOLLOWS,
     CHANGED_TYPE: Scope.ACCOUNTS,
@@ -109,7 +109,7 @@ class EventTierBody(msgspec.Struct, kw_only=True):
 class BurstBody(msgspec.Struct, kw_only=True):
     """A burst that the event opened or joined, with its fan-out progress by tier.
 
-    `note` says if the burst is retracted, restricted or pull-only.
+    `note` says if the burst was retracted, became restricted after its opening, or is pull-only.
     """
 
     burst: str

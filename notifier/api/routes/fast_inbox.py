@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-Bypasses the framework, which takes a third of a page's time. The routes answer requests that have a query, lack a valid
-user token or fail.
+Bypasses the framework, which takes a third of a page's time. The routes get requests with a query, and those that this
+path can't answer.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ _UNREAD_HEADERS = [*_encoded(UNREAD_HEADERS.items()), *_encoded(SECURITY_HEADERS
 
 @dataclass(frozen=True, slots=True)
 class FastInbox:
-    """ASGI middleware that answers the two requests itself, and passes all others to `routes`."""
+    """ASGI middleware that answers the two requests itself if it can, and passes all others to `routes`."""
 
     routes: ASGIApp
     container: ApiContainer

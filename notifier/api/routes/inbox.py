@@ -29,7 +29,10 @@ MAX_MARKED_BURSTS = 100
 """Maximum bursts per request: as many as the largest page shows."""
 
 FAST_PATH_ERROR_KEY = "notifier.failed"
-"""Key in the request scope under which the fast path leaves an error of the store."""
+"""Key in the request scope under which the fast path (fast_inbox.py) leaves an error of the store.
+
+The route then raises the error without reading the store again.
+"""
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):

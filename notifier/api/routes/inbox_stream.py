@@ -88,7 +88,7 @@ class InboxEventSource:
         self.container.hub.close_stream(self.listener, self.stream)
 
     async def write(self, send: Send) -> None:
-        """Send events until the token expires, the client is cut off, or the process ends."""
+        """Send events until the hub ends the stream or cuts the client off."""
         await self._send(send, RETRY_FIELD + self.frames())
         while not self.stream.is_closing:
             await self.stream.wake_event.wait()

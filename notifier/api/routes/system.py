@@ -28,7 +28,7 @@ STREAM_DESCRIPTION = "Events: system (its data is a SystemBody) and trouble (its
 
 @get("/", responses=problem_responses(401, 403, 429, 503))
 async def overview(container: WiredContainer) -> Response[SystemBody]:
-    """Return an overview of the system, which is read at most once a second."""
+    """Return the overview of the system. It is read at most once a second."""
     body = await container.overview_snapshots.latest()
     return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE_HEADERS)
 

@@ -8,12 +8,12 @@ import msgspec
 from notifier.codec.cloudevents import CloudEventStruct
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.upstream.validation import (
-    APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
     DELETED_TYPE,
     EDITED_TYPE,
     ERASED_TYPE,
+    FOLLOW_APPROVED_TYPE,
     FOLLOWED_TYPE,
     HIGHEST_SEQUENCE,
     MAX_ID_LENGTH,
@@ -60,7 +60,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         _event(DELETED_TYPE, TWEET_SOURCE, "1902", _TWEET, "12:05:00"),
         _event(EDITED_TYPE, TWEET_SOURCE, "1901", _EDIT, "12:04:00"),
         _event(FOLLOWED_TYPE, GRAPH_SOURCE, "77120", _FOLLOW),
-        _event(APPROVED_TYPE, GRAPH_SOURCE, "77122", _FOLLOW),
+        _event(FOLLOW_APPROVED_TYPE, GRAPH_SOURCE, "77122", _FOLLOW),
         _event(UNFOLLOWED_TYPE, GRAPH_SOURCE, "77123", {**_FOLLOW, "sequence": 4}),
         _event(BLOCKED_TYPE, GRAPH_SOURCE, "77121", _BLOCK),
         _event(UNBLOCKED_TYPE, GRAPH_SOURCE, "77124", {**_BLOCK, "sequence": 4}),
@@ -104,7 +104,7 @@ def event_schemas() -> Mapping[str, Json]:
 
 
 def _struct_names() -> Mapping[str, str]:
-    return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(CloudEventStruct)}
+    return {str(struct.__struct_config__.tag): struct.__name__ for struct in get_args(CloudEventStruct)}
 
 
 def _schema_name(struct: str) -> str:

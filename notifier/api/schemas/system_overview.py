@@ -51,8 +51,8 @@ class RecipientsBody(msgspec.Struct, kw_only=True):
 class RunningBody(msgspec.Struct, kw_only=True):
     """The burst that is shown in detail: the newest unfinished one, or the newest one if none is unfinished.
 
-    Bursts of celebrities with a fan-out have precedence. `deferred_until` is the time when the first deferred slice
-    resumes; null if none is deferred.
+    If any burst of the celebrity lane has a fan-out, only such bursts are candidates. `deferred_until` is the time when
+    the first deferred slice resumes; null if none is deferred.
     """
 
     burst: str

@@ -42,7 +42,7 @@ function showLoading(percent) {
   $("storm").disabled = loading || $("storm").dataset.busy === "yes";
 }
 
-// A pause outweighs a rate, and a rate a ramp.
+// A pause is stricter than a rate, and a rate is stricter than a ramp.
 function strictestThrottle(throttles, name) {
   const ofTier = throttles.filter(({ tier }) => tier === name);
   const active = ofTier.filter(({ state }) => state === "active");

@@ -16,7 +16,7 @@ export class Actions {
     if (item && this.inbox.dispatch("open", item) && item.unread) this.mark(item, "read");
   }
 
-  // The first menu loads the code. Later ones open at once, for the user's next key.
+  // The first menu loads the code. Later menus open at once, so that the user's next key reaches them.
   async openMenu(burst, button) {
     if (!this.menu) {
       try {
@@ -39,7 +39,7 @@ export class Actions {
     const item = store.find(burst);
     this.undoable = item;
     this.priorIndex = store.indexOf(burst);
-    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // "unread" only if the user set it: it stays when the row is seen
+    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // "unread" only if the user set that mark: it stays when the row is seen
     this.mark(item, "hidden");
     view.showToast(texts.hidden, texts.undo, () => this.undo());
     this.scheduleDismiss();

@@ -8,7 +8,7 @@ const withChanges = (item, changes) => (changes.has(item.burst) ? { ...item, ...
 
 export class Store {
   items = []; // shown rows
-  waiting = new Map(); // new rows behind the pill, so that nothing moves while the user reads
+  waiting = new Map(); // new rows behind the pill (the button "3 new"), so that nothing moves while the user reads
   next = undefined; // the cursor of older rows; null at the end, undefined if the search must start from the top
   topMissing = false; // the newest rows are not loaded: the user is far down, or was away for a long time
   seenToken = null; // seen token that covers the shown rows, but no waiting ones
