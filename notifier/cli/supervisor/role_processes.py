@@ -17,7 +17,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "pump": ("pump",),
     **{str(pool): ("worker", str(pool)) for pool in Pool},
 }
-"""Arguments of `notifier` that run the first process of each role."""
+"""Arguments of `notifier` that run the first process of each role. The fakes are not included."""
 
 MAX_DEFAULT_API_PROCESSES = 4
 """Most API processes by default. More have not been measured."""

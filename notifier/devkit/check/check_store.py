@@ -229,21 +229,21 @@ class StoreCheck:
         return self.recipients[key].row_count
 
 
-def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
-    """Remove the first tweets from `undelivered`, up to a tweet whose bursts are not all planned.
+def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, unplanned: dict[str, Tweet]) -> bool:
+    """Remove the first tweets from `unplanned`, up to a tweet whose bursts are not all planned.
 
     Return whether all tweets are removed and no burst has pending work.
     """
     try:
-        for tweet in list(undelivered.values()):
+        for tweet in list(unplanned.values()):
             stored = bursts_port.outcomes(SOURCE, tweet.id)
             bursts = [outcome.burst for outcome in stored if outcome.burst]
             # A mention has two bursts. A burst can be read before it is planned, and its work is unknown until then.
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
-            del undelivered[tweet.id]
-        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them twice: a deferred
-        # burst may wake between the reads.
+            del unplanned[tweet.id]
+        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them again after the
+        # deferred ones: a deferred burst may wake in between, and would be missed.
         return not (ledger.unfinished_bursts() or deferred.count() or ledger.unfinished_bursts())
     except StoreUnavailable:
         return False

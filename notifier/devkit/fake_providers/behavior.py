@@ -15,7 +15,7 @@ from notifier.domain.ids import Platform
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultWindow:
-    """Time window of a fake, relative to its start."""
+    """Time window of a fault, relative to the start of the fake."""
 
     after: timedelta = timedelta()
     duration: timedelta
@@ -84,7 +84,7 @@ class Behavior:
     script: ProviderScript = field(default_factory=ProviderScript)
     http2: Http2Behavior = field(default_factory=Http2Behavior)
     stall_window: FaultWindow = NEVER
-    """Window in which the fake processes requests without a response."""
+    """Window in which the fake processes requests but sends no responses."""
 
     @classmethod
     def read(cls, text: str, platform: Platform) -> Self:
@@ -191,5 +191,9 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "after": (_parse_duration_or_zero, "after=10s"),
     "seed": (_parse_count, "seed=7"),
 }
-"""Parser and example of each option. `after` is the start of `limited`, `down` and `stall`, relative to the start of
-the fake."""
+"""Parser and example of each option.
+
+`after` is the start of `limited`, `down` and `stall`, relative to the start of the fake. `goaway=1000` ends each
+connection with GOAWAY after 1,000 requests. `cut=500` closes each connection after 500 requests, and leaves open
+requests unanswered.
+"""
