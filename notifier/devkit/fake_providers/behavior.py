@@ -47,15 +47,15 @@ class ProviderScript:
     """Window of 503 responses to all requests."""
 
     def is_gone(self, token: str) -> bool:
-        return self._share("gone", token) < self.gone_share
+        return self._fraction("gone", token) < self.gone_share
 
     def is_elsewhere(self, token: str) -> bool:
-        return self._share("elsewhere", token) < self.elsewhere_share
+        return self._fraction("elsewhere", token) < self.elsewhere_share
 
     def gone_since(self, started: datetime) -> datetime:
         return started - self.gone_for
 
-    def _share(self, purpose: str, token: str) -> float:
+    def _fraction(self, purpose: str, token: str) -> float:
         """Return a number from 0 to 1 that depends on the seed, the purpose and the token only."""
         digest = blake2s(f"{self.seed}/{purpose}/{token}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") / 2**64
