@@ -147,7 +147,7 @@ def _is_on_path(program: Path, path: str | None) -> bool:
 def _shorter_path(path: Path, current_folder: Path) -> str:
     """Return the absolute or the relative path, whichever is shorter, quoted for a shell.
 
-    Resolves no links: a virtual environment's Python is a link to one without this package.
+    Resolves no links: a virtual environment's Python is a link to a Python without this package.
     """
     absolute = os.path.abspath(path)
     relative = os.path.relpath(absolute, current_folder)

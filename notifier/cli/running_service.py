@@ -26,7 +26,7 @@ from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """Content of the ready file."""
+    """Content of the ready file, which `up` writes once the service is up."""
 
     url: str
     service_key: str

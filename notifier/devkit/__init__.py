@@ -1,1 +1,1 @@
-"""Development kit: demo users, fake push providers, local engines, and the black-box check."""
+"""Development kit: demo users, fake push providers, local engines, and checks of a service."""

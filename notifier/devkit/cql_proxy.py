@@ -34,9 +34,9 @@ class CqlProxy(TcpProxy):
     statement_numbers: Iterator[int] = field(default_factory=count)
 
     def refuse(self, seconds: float) -> bool:
-        """Inject errors until the given seconds after the first one. Return whether there was any.
+        """Inject errors for the given seconds, counted from the first error. Return whether there was an error.
 
-        The time starts at the first error, because a client that has lost the node may still be reconnecting.
+        Before the first error, a client that has lost the node may still be reconnecting.
         """
         earlier_count, deadline = self.error_count, time.monotonic() + FIRST_ERROR_TIMEOUT_SECONDS
         self.is_refusing = True

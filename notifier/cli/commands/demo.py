@@ -52,7 +52,7 @@ FAULT_LIST = "\n".join(
 MIN_BURSTS = 20
 """Least number of bursts of a headless demo without --collapse.
 
-It applies to at least the default numbers of mentions and celebrities.
+It is not checked with fewer mentions or celebrities than by default.
 """
 
 

@@ -45,7 +45,7 @@ LOAD_PAUSE_SECONDS_PER_FOLLOWER = 40e-9
 Otherwise the load of the second celebrity would slow down the first burst.
 """
 MAX_SEARCHED_MEMBERS = 1 << 20
-"""Members that are searched for the demo users. Any 600,000 members include a VIP who was active within a week."""
+"""Members that are searched for the demo users. Any 600,000 successive members include a VIP active within a week."""
 
 
 @dataclass(slots=True, kw_only=True)

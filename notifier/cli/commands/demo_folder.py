@@ -87,7 +87,8 @@ def remove(path: Path) -> None:
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
     """Remove a notifier's files from a demo's folder, except the lock file, for which other processes may wait.
 
-    The caller must hold the lock. Raises NotADataFolder if there are a notifier's files but no marker of a demo.
+    The caller must hold the lock. Raises Unwritable, and NotADataFolder if there are a notifier's files but no marker
+    of a demo.
     """
     markers = [data / marker for marker in DEMO_MARKERS if is_world_marker(data / marker)]
     if not markers:

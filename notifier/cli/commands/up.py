@@ -234,7 +234,7 @@ class ServiceRunner:
             path.unlink(missing_ok=True)
         for folder in ("metrics", "up", "heartbeats"):
             shutil.rmtree(run / folder, ignore_errors=True)
-            # A role of an earlier run that is still stopping may have written to the folder meanwhile.
+            # The folder may exist again: a role of an earlier run that is still stopping may have written to it.
             (run / folder).mkdir(parents=True, exist_ok=True)
 
     def _environment(self) -> Mapping[str, str]:

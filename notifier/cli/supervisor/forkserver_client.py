@@ -32,7 +32,7 @@ IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 ARGUMENT_PADDING = " " * 1000
 """Unused argument. It reserves room in which roles show their own arguments (`set_command_line`)."""
 UNKNOWN_EXIT_CODE = 1
-"""Exit code of a role for which other code of this process has already waited."""
+"""Exit code to report if the real one is lost, because something else in this process has waited for the role."""
 
 
 class RoleProcess(Protocol):
@@ -56,7 +56,7 @@ class RoleForks(Protocol):
     def poll_start(self) -> bool:
         """Start the fork server if none runs. Return whether it is still starting.
 
-        False means that a fork is possible, or that the fork server failed too often.
+        False means that a fork is possible, or that no fork server runs because it failed.
         """
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> RoleProcess | None:
@@ -192,7 +192,8 @@ class ForkServer:
         try:
             return int(self.channel.recv(64))
         except TimeoutError:
-            # A role that reports after the shutdown gets an error and ends. An earlier report can still be received.
+            # Shut down, so that no role runs unnoticed: a role that reports later gets an error and ends. A role that
+            # reported earlier is adopted: its report can still be received.
             self.channel.shutdown(socket.SHUT_RDWR)
             return int(self.channel.recv(64))
 

@@ -15,8 +15,8 @@ HEARTBEAT_INTERVAL_SECONDS = 1.0
 MAX_SILENCE_SECONDS = 60.0
 """Seconds without a heartbeat after which a role counts as hung.
 
-Waits between two heartbeats have far shorter timeouts: a locked file 5 s, a broker 5 s, the delay between two retries
-2 s.
+Waits between two heartbeats have far shorter timeouts: 5 s for a locked file or a call to Cassandra, 2 s for the delay
+between two retries.
 """
 
 START_TIMEOUT_SECONDS = 180.0

@@ -27,8 +27,8 @@ LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
 LONG_STEP_TIMEOUT_SECONDS = 600.0
 """Time limit in seconds for one step of the reconciler or the roll-up.
 
-After a flush, the reconciler restores the bursts of three days in Redis. At the start of a day, the roll-up merges a
-hundred thousand bitmaps for 200 million users.
+At its start, and after Redis lost data, the reconciler rebuilds the pull index from the bursts of three days. At the
+start of a day, the roll-up merges a hundred thousand bitmaps for 200 million users.
 """
 LAG_INTERVAL_SECONDS = 1.0
 """Shortest time in seconds between two measurements of a consumer's lag."""
@@ -38,7 +38,7 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 With Python's default of 5 ms, a round of the dispatcher would delay the router too long.
 """
 STOP_TIMEOUT_SECONDS = 1.5
-"""Seconds for all loops to stop, and again for their consumers to close. The next process repeats unfinished work."""
+"""Seconds for all loops to stop, and as many for all consumers to close. The next process repeats unfinished work."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,7 +17,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "pump": ("pump",),
     **{str(pool): ("worker", str(pool)) for pool in Pool},
 }
-"""Arguments of `notifier` that run the first process of each role."""
+"""Arguments of `notifier` that run the first process of each role. The fakes are not included."""
 
 MAX_DEFAULT_API_PROCESSES = 4
 """Most API processes by default. More have not been measured."""
@@ -49,8 +49,8 @@ def api_processes(settings: Settings) -> int:
 def default_api_processes(cores: int) -> int:
     """Return half of the cores, within limits: the pump, the workers and the store need the other cores.
 
-    On two cores, two processes answer three times as many readers as one, but rows of P0 take longer under that load
-    (decision 57).
+    Measured on two cores, before inboxes were cached: two processes answered three times as many readers as one, but
+    rows of P0 took longer under that load (decision 57).
     """
     return max(1, min(MAX_DEFAULT_API_PROCESSES, cores // 2))
 

@@ -72,7 +72,7 @@ class Supervisor:
         return {child.name: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
 
     def _has_all_processes(self) -> bool:
-        """Return whether no process awaits its replacement: until then, process ids are not announced."""
+        """Return whether all children have a process. Ids are not announced while a child waits for its restart."""
         return all(child.pid is not None for child in self.children)
 
     def _is_all_up(self) -> bool:

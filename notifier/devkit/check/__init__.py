@@ -1,1 +1,1 @@
-"""Black-box check of `notifier demo --headless`: compares stores and API responses with formulas."""
+"""Check of `notifier demo --headless`: compares stores, alerts and API responses with formulas."""

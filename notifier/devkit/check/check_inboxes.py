@@ -110,7 +110,7 @@ class InboxCheck:
         return wrong
 
     def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
-        """Return, by user, which items of the list `mark_some` has hidden."""
+        """Return the positions of the items that `mark_some` has hidden, by user."""
         return {
             fixture_user.user: slice(1, 2)
             for fixture_user in self.users[::3]

@@ -105,7 +105,7 @@ class CheckPlan:
         return [name for name, size in self.follower_counts.items() if size > MENTION_POLICY.max_small_followers]
 
     def collapse_seconds(self, mentioned: Iterable[Collection[UserId]]) -> float:
-        """Return the collapse window in seconds of these mentions, while the fan-out budget is full."""
+        """Return the longest collapse window of these mentions in seconds, while no fan-out budget is empty."""
         collapsing = set(self.collapsing_celebrities)
         if self.collapse is None or any(collapsing.intersection(names) for names in mentioned):
             return MENTION_POLICY.collapse.total_seconds()
@@ -193,7 +193,8 @@ class CheckRun:
     def _warm_up(self) -> list[Finding]:
         """Send some mentions to warm up the engines. Return a finding if delivery takes too long.
 
-        Engines are slow after their start, which would distort latencies. A run with faults has no latency limits.
+        Engines are slow after their start, which would distort latencies. A run with faults needs no warm-up, because
+        its latencies have no limits.
         """
         plan = self.plan
         if plan.profile == "embedded" or plan.faults or not (warm_up := warm_up_tweets(plan.world, plan.seed)):
@@ -232,15 +233,15 @@ class CheckRun:
 
     def _drain(self) -> list[Finding]:
         """Wait until everything is delivered. Return a finding if that takes too long."""
-        undelivered = {tweet.id: tweet for tweet in self.storm.sent.accepted}
+        unplanned = {tweet.id: tweet for tweet in self.storm.sent.accepted}
         deadline = time.monotonic() + DRAIN_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             with suppress(Unavailable):
-                if poll_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, undelivered):
+                if poll_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, unplanned):
                     return []
             time.sleep(0.1)
         unfinished = self.ports.ledger.unfinished_bursts()
-        detail = f"{len(undelivered)} events that may not be planned, {len(unfinished)} unfinished bursts"
+        detail = f"{len(unplanned)} events that may not be planned, {len(unfinished)} unfinished bursts"
         return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:

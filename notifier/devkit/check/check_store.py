@@ -142,7 +142,7 @@ class StoreCheck:
             if burst.restricted_to is None or not burst.pull_only:
                 fanned_out[key.subject] += burst.restricted_to is not None
             if burst.pull_only and not (
-                burst.restricted_to and key.subject.kind is Kind.MENTION and not self._is_uncollapsed(key.subject)
+                burst.restricted_to and key.subject.kind is Kind.MENTION and not self._is_small(key.subject)
             ):
                 yield f"{key} is pull-only, but must be fanned out"
             elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
@@ -199,12 +199,12 @@ class StoreCheck:
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
         """Check a run without collapsing: mentions of uncollapsed subjects share no burst, and no burst lacks rows."""
         uncollapsed = [
-            (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_uncollapsed(key.subject)
+            (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_small(key.subject)
         ]
         shared = [
             f"{key} has {n} mentions"
             for key, n in truth.mention_counts().items()
-            if n > 1 and self._is_uncollapsed(key.subject)
+            if n > 1 and self._is_small(key.subject)
         ]
         rowless = [
             f"{key} has no rows"
@@ -213,8 +213,8 @@ class StoreCheck:
         ]
         return no_errors("collapse_off_distinct_rows", [*shared, *rowless], n=len(uncollapsed))
 
-    def _is_uncollapsed(self, subject: Subject) -> bool:
-        """Return whether the account has so few followers that collapsing can be turned off for its mentions."""
+    def _is_small(self, subject: Subject) -> bool:
+        """Return whether the subject is mentions of a small account, for which collapsing can be turned off."""
         if subject.kind is not Kind.MENTION:
             return False
         return (
@@ -229,21 +229,21 @@ class StoreCheck:
         return self.recipients[key].row_count
 
 
-def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
-    """Remove the first tweets from `undelivered`, up to a tweet whose bursts are not all planned.
+def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, unplanned: dict[str, Tweet]) -> bool:
+    """Remove the first tweets from `unplanned`, up to a tweet whose bursts are not all planned.
 
     Return whether all tweets are removed and no burst has pending work.
     """
     try:
-        for tweet in list(undelivered.values()):
+        for tweet in list(unplanned.values()):
             stored = bursts_port.outcomes(SOURCE, tweet.id)
             bursts = [outcome.burst for outcome in stored if outcome.burst]
             # A mention has two bursts. A burst can be read before it is planned, and its work is unknown until then.
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
-            del undelivered[tweet.id]
-        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them twice: a deferred
-        # burst may wake between the reads.
+            del unplanned[tweet.id]
+        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them again after the
+        # deferred ones: a deferred burst may wake in between, and would be missed.
         return not (ledger.unfinished_bursts() or deferred.count() or ledger.unfinished_bursts())
     except StoreUnavailable:
         return False

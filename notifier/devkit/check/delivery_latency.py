@@ -13,7 +13,7 @@ from notifier.domain.delivery.slice import Step
 
 P0_P95_LIMIT_SECONDS = 1.0
 P0_LOCAL_ENGINES_P95_LIMIT_SECONDS = 3.0
-"""Limit if Cassandra, Kafka and the storm share the cores with the workers: on two cores P0 misses one second."""
+"""Limit if Cassandra, Kafka and the storm share the cores with the workers: on two cores P0 takes over a second."""
 P0_LARGE_P95_LIMIT_SECONDS = 4.0
 P0_COLD_P95_LIMIT_SECONDS = 10.0
 VIP_PUSH_P95_LIMIT_SECONDS = 5.0

@@ -156,7 +156,7 @@ def _members(shard: int) -> Members:
 
 
 def max_fanouts_per_minute(bursts: Collection[Burst]) -> int:
-    """Return the most public MENTION bursts of one subject that opened within 60 seconds."""
+    """Return the highest number of public MENTION bursts of one subject that opened within 60 seconds."""
     times: dict[Subject, list[datetime]] = defaultdict(list)
     for burst in bursts:
         if burst.key.subject.kind is Kind.MENTION and burst.restricted_to is None:

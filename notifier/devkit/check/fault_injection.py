@@ -149,7 +149,7 @@ class FaultInjector:
         return True
 
     def pause(self, process_name: str, seconds: float) -> bool:
-        """Pause a process, longer than its leases: it must not overwrite the work of their new owners."""
+        """Pause a process. After a pause longer than its leases, it must not overwrite the work of their new owners."""
         pid = self._pid(process_name)
         if pid is None:
             return False

@@ -41,7 +41,7 @@ ssl.truststore.location={ca}
 class _BrokerLocation:
     node: int
     port: int
-    controller: int
+    controller_port: int
     folder: Path
     proxy_port: int | None = None
     """Port that is advertised to clients. None: the broker's own."""
@@ -55,14 +55,14 @@ def broker(
     folder: Path, cache: Path, *, port: int, security: Security | None = None, proxy_port: int | None = None
 ) -> Engine:
     """Return a single broker that is its own cluster. Raises UnusableEnvironment if its jars are unavailable."""
-    location = _BrokerLocation(node=1, port=port, controller=free_port(), folder=folder, proxy_port=proxy_port)
+    location = _BrokerLocation(node=1, port=port, controller_port=free_port(), folder=folder, proxy_port=proxy_port)
     return _cluster([location], cache, security)[0]
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
     """Return a cluster with one broker per port. With three brokers, acknowledged records survive the loss of one."""
     locations = [
-        _BrokerLocation(node=node, port=port, controller=free_port(), folder=folder / str(node))
+        _BrokerLocation(node=node, port=port, controller_port=free_port(), folder=folder / str(node))
         for node, port in enumerate(ports, 1)
     ]
     return _cluster(locations, cache)
@@ -70,7 +70,7 @@ def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
 
 def _cluster(locations: Sequence[_BrokerLocation], cache: Path, security: Security | None = None) -> list[Engine]:
     lib = jars(CONFIG_FOLDER / "pom.xml", cache)
-    voters = ",".join(f"{location.node}@{HOST}:{location.controller}" for location in locations)
+    voters = ",".join(f"{location.node}@{HOST}:{location.controller_port}" for location in locations)
     return [_engine(location, lib, voters, len(locations), security) for location in locations]
 
 
@@ -102,7 +102,7 @@ def _settings(location: _BrokerLocation, voters: str, replicas: int) -> str:
         "VOTERS": voters,
         "PORT": location.port,
         "ADVERTISED": location.proxy_port or location.port,
-        "CONTROLLER": location.controller,
+        "CONTROLLER": location.controller_port,
         "DATA": location.data,
         "REPLICAS": replicas,
         "INSYNC": (replicas + 1) // 2,
@@ -116,7 +116,7 @@ def _security_settings(location: _BrokerLocation, security: Security) -> str:
     return SECURITY_SETTINGS.format(
         host=HOST,
         port=location.port,
-        controller=location.controller,
+        controller=location.controller_port,
         kafka="org.apache.kafka.common.security",
         user=security.user,
         password=security.password,

@@ -15,7 +15,7 @@ from notifier.domain.ids import Platform
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultWindow:
-    """Time window of a fake, relative to its start."""
+    """Time window of a fault, relative to the start of the fake."""
 
     after: timedelta = timedelta()
     duration: timedelta
@@ -47,15 +47,15 @@ class ProviderScript:
     """Window of 503 responses to all requests."""
 
     def is_gone(self, token: str) -> bool:
-        return self._share("gone", token) < self.gone_share
+        return self._fraction("gone", token) < self.gone_share
 
     def is_elsewhere(self, token: str) -> bool:
-        return self._share("elsewhere", token) < self.elsewhere_share
+        return self._fraction("elsewhere", token) < self.elsewhere_share
 
     def gone_since(self, started: datetime) -> datetime:
         return started - self.gone_for
 
-    def _share(self, purpose: str, token: str) -> float:
+    def _fraction(self, purpose: str, token: str) -> float:
         """Return a number from 0 to 1 that depends on the seed, the purpose and the token only."""
         digest = blake2s(f"{self.seed}/{purpose}/{token}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") / 2**64
@@ -84,7 +84,7 @@ class Behavior:
     script: ProviderScript = field(default_factory=ProviderScript)
     http2: Http2Behavior = field(default_factory=Http2Behavior)
     stall_window: FaultWindow = NEVER
-    """Window in which the fake processes requests without a response."""
+    """Window in which the fake processes requests but sends no responses."""
 
     @classmethod
     def read(cls, text: str, platform: Platform) -> Self:
@@ -191,5 +191,9 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "after": (_parse_duration_or_zero, "after=10s"),
     "seed": (_parse_count, "seed=7"),
 }
-"""Parser and example of each option. `after` is the start of `limited`, `down` and `stall`, relative to the start of
-the fake."""
+"""Parser and example of each option.
+
+`after` is the start of `limited`, `down` and `stall`, relative to the start of the fake. `goaway=1000` ends each
+connection with GOAWAY after 1,000 requests. `cut=500` closes each connection after 500 requests, and leaves open
+requests unanswered.
+"""

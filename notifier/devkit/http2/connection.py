@@ -34,7 +34,7 @@ class Http2Behavior:
     refuse_first_streams: int = 0
     """How many of each connection's first streams are refused (REFUSED_STREAM)."""
     never_responds: bool = False
-    """Whether requests are processed without a response."""
+    """Whether requests are processed but get no response."""
     ignores_pings: bool = False
     """Whether pings are not acknowledged."""
     sends_no_settings: bool = False

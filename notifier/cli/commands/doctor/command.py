@@ -233,7 +233,7 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 def _all_findings(settings: Settings) -> Iterator[DoctorFinding]:
     from notifier.cli.commands.doctor.stores_and_processes import (
         cluster_findings,
-        folder_findings,
+        embedded_findings,
         insecure_findings,
         services_finding,
     )
@@ -248,7 +248,7 @@ def _all_findings(settings: Settings) -> Iterator[DoctorFinding]:
         return
     yield services_finding(settings)
     if settings.data.is_dir():
-        yield from folder_findings(settings)
+        yield from embedded_findings(settings)
 
 
 def _print_findings(findings: Sequence[DoctorFinding]) -> None:

@@ -21,8 +21,8 @@ MAX_COUNTED = 100
 """Maximum number of dead letters, or of sequence heads, that are counted."""
 
 
-def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check a data folder. The contents are checked only if the schema is of this version."""
+def embedded_findings(settings: Settings) -> Iterator[DoctorFinding]:
+    """Check the data folder of the embedded profile. Its contents are checked only if its schema is of this version."""
     profile = choose(settings)
     try:
         schema = _run_check("schema", lambda: schema_finding(profile))

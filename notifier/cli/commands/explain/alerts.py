@@ -1,6 +1,7 @@
 """Explains the alerts of one burst and user, per push provider.
 
-The explanation follows the user's entries in the send log. Without an entry, it follows the current state.
+The explanation follows the user's entries in the send log. Without an entry, or if circuit breakers have held
+the alert back so far, it follows the current state.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -222,8 +223,8 @@ def _burst_count(case: ExplainedCase, first: SendBatch) -> int:
 def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[SendBatch]) -> ExplainedAlert:
     """Explain an alert that is in the send log.
 
-    Suppressed users get no retries. A retry waits for the end of quiet hours, and is dropped if its window closes
-    before.
+    Suppressed users get no retries. A retry waits for the end of quiet hours, and is dropped if the retry window closes
+    earlier.
     """
     first, slice_state, rule = batches[0], _slice_state(case, platform), _suppression(case)
     is_final = rule is not None or (slice_state is not None and slice_state.final_entry is not None)

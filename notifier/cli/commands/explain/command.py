@@ -151,7 +151,7 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObjec
 def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObject | None:
     """Describe the member in the audience snapshot.
 
-    The snapshot only has the numbers of dormant and suppressed members.
+    Of dormant and suppressed members, the snapshot has only the counts.
     """
     if snapshot is None:
         return None
@@ -166,9 +166,9 @@ def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObj
 
 
 async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
-    # Rows come newest first, and of the same time the highest burst number first: start at the next burst number.
-    next_position = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
-    rows = await reads.timeline.rows(member, [burst.key.subject], next_position, 1)
+    # `rows` begins after a position. Among rows of one time, the highest burst number comes first.
+    position_before = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    rows = await reads.timeline.rows(member, [burst.key.subject], position_before, 1)
     return next((row for row in rows if row.burst == burst.key), None)
 
 

@@ -121,8 +121,8 @@ class Checkpoint:
 class Rejects:
     """File of rejected rows, each written once.
 
-    A resumed import may read rejected rows again. It reads rows in order, so it skips rejected rows up to the last line
-    number in the file.
+    A resumed import may read rejected rows again. Rows are read in order, so a rejected row is new only if its line
+    number is above the last one in the file.
     """
 
     path: Path
@@ -251,7 +251,7 @@ class ImportCounts:
     row_count: int
     """Rows that were read, including rejected ones."""
     spilled_count: int
-    """Items that were spilled to files while reading, and written afterwards."""
+    """Keys that were stored while reading, for the writing afterwards: follows, or bitmaps to rebuild."""
     rejected_count: int
     ignored_columns: Collection[str]
 
@@ -319,7 +319,8 @@ class ImportRun(Generic[S]):
         The import is an earlier one that can't be resumed, or the current one after a BadImport.
         """
         if self.dataset.writes_as_read:
-            # Discard the checkpoint first: a resumed import could add keys that sort before the written ones.
+            # Discard the checkpoint first: a resumed import could add keys that sort before the written ones, and
+            # would skip them.
             self.checkpoint.discard()
             importer.write()
 

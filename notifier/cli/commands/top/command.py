@@ -281,7 +281,7 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
         def read() -> "TopView":
             return read_view(overview, stores.ports, settings)
 
-        read()  # the rate of mentions is the difference of two snapshots
+        read()  # the rate of mentions is computed from two snapshots
         if is_terminal() and sys.stdin.isatty() and not once and not as_json:
             run_live(read, every)
             return
