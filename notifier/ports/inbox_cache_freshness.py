@@ -41,7 +41,7 @@ class BurstChanges(Protocol):
     async def begin(self) -> FeedPosition:
         """Return the end of the feed. Only data that is read after this call returned may be cached.
 
-        The first call of `after` may repeat bursts that were written up to a few seconds before.
+        The first call of `after` may repeat bursts that were written up to a few seconds before this call.
         """
         ...
 
@@ -168,7 +168,7 @@ class VersionLookup:
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     connection: int = 0
-    """Changes with every new connection to Redis, because a server may have lost versions since the last one."""
+    """Number that changes with every new connection to Redis: a restarted server may have lost versions."""
 
 
 LOOKUP_TIMEOUT = timedelta(milliseconds=150)

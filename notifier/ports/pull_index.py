@@ -26,9 +26,10 @@ class PullIndex(Protocol):
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Add or update entries. A list that may lack older entries is replaced by one with only the new entry.
+        """Add or update entries. A subject's list that may lack older entries is replaced by the new entry alone.
 
-        If this call fails, the index soon proves nothing until the next comparison: within MAX_COMPARISON_AGE.
+        If this call fails, the index proves nothing until the next comparison. Readers know this at once, or within
+        MAX_COMPARISON_AGE.
         """
         ...
 

@@ -24,7 +24,8 @@ MAX_CACHED_RANGES = 64
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
 
-With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket.
+With a billion users each bucket holds about 250,000 ids, some 15 MB. More buckets would need more queries: of a batch
+of a million ids, each bucket has 244.
 """
 
 

@@ -15,7 +15,8 @@ BlockEnds = Mapping[UserId, datetime]
 MAX_BLOCKERS = 10_000
 """Maximum number of blockers that one request reads: 20 ms in SQLite. A million would take seconds.
 
-If a user has more blockers, only the first of them by user id count, and those that the user follows.
+If a user has more blockers, two groups are read: the first MAX_BLOCKERS in the order of their user ids, and all that
+the user follows.
 """
 
 
