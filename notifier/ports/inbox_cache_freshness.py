@@ -105,7 +105,7 @@ def scopes_of(members: Collection[Member]) -> Collection[Scope]:
 
 
 REMEMBERED_VIEWER_TTL = timedelta(minutes=5)
-"""How long Redis keeps a VIP's facts. A process uses the facts in its own memory for the same time."""
+"""How long Redis keeps a VIP's facts. A process uses the facts in its own memory for this time at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ class ViewerVersionReader(Protocol):
         ...
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
-        """Set a version for those scopes that have none; return the current versions, without bursts."""
+        """Set a version for scopes without a version or placeholder; return the current versions, without bursts."""
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:

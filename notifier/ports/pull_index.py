@@ -12,8 +12,8 @@ from notifier.ports.inbox import InboxPosition
 MAX_COMPARISON_AGE = timedelta(seconds=3)
 """Maximum age of the last comparison with the store. An older comparison proves nothing.
 
-Since then the index may have missed announcements, because the cache stalled or a writer crashed. The reconciler
-compares every second.
+After the comparison the index may have missed announcements, because the cache stalled or a writer crashed. The
+reconciler compares every second.
 """
 
 

@@ -64,8 +64,8 @@ def hours_to_read(now: datetime, last_hour: int | None, kept_for: timedelta) -> 
     Without a last roll-up these are all hours that are kept. The range is never empty. A clock that was set back skips
     no hour.
     """
-    oldest, last_complete = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
-    return range(oldest if last_hour is None else max(oldest, min(last_hour, last_complete)), hour_of(now) + 1)
+    oldest_kept, oldest_open = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
+    return range(oldest_kept if last_hour is None else max(oldest_kept, min(last_hour, oldest_open)), hour_of(now) + 1)
 
 
 def expiry_hour(kind: SetKind, hour: int) -> int:

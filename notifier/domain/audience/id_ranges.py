@@ -73,7 +73,7 @@ class IdRange:
 
 
 FindRangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
-"""For each (prefix, number), return the last range of the prefix that starts at or before the number."""
+"""For each (prefix, number), return the range of the prefix with the highest start up to the number."""
 
 
 def split_id(user: UserId) -> tuple[str, int] | None:
@@ -126,7 +126,7 @@ def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) 
 
 
 FindRangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
-"""For each member, return the last range that starts at or before it."""
+"""For each member, return the range with the highest start up to the member."""
 
 
 def users_in_ranges(members: Iterable[Member], find_ranges: FindRangesByMember) -> dict[Member, UserId]:

@@ -79,7 +79,7 @@ class Head:
     applied: Mapping[str, int]
     """Offset of the last applied record in each log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
-    """Bursts created or changed by the last change, in order, until they are published."""
+    """Bursts created or changed by the last change, until they are published. New ones are ordered by number."""
     sequenced: tuple[SequencedMention, ...] = ()
     """Mentions numbered by the last change."""
     changed: tuple[SequencedMention, ...] = ()
