@@ -92,7 +92,7 @@ ALL_MEMBERS = Scope("all")
 """Scope of the facts of all members. Imports, and changes of many members, invalidate it."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Maximum number of members in one change. Larger ones are rare, and invalidate ALL_MEMBERS, which is cheaper."""
+"""Maximum number of members in one change. Larger changes are rare, and invalidate ALL_MEMBERS, which is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:

@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 MIN_LEASED_NUMBERS = 1_024
-"""Minimum size of a lease by `assign_numbers` in Cassandra. Numbers that are unused when the process exits stay so."""
+"""Minimum size of a lease by `assign_numbers` in Cassandra. Numbers left when the process exits are never used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
