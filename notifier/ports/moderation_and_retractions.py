@@ -32,7 +32,7 @@ class Retractions(Protocol):
     """
 
     def write(self, retractions: Collection[Retraction]) -> None:
-        """Store each retraction unless the stored one of its key ranks higher."""
+        """Store the retractions. For each key, only the retraction with the highest rank is kept."""
         ...
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
