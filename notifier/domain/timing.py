@@ -8,7 +8,7 @@ LATE_AFTER = timedelta(minutes=15)
 
 
 PUSH_LIFETIME = timedelta(hours=24)
-"""Age of a burst at which its unsent alerts expire: longer than a night of quiet hours, and most provider outages."""
+"""Age of a burst at which its unsent alerts expire: longer than a night of quiet hours or most provider outages."""
 
 
 def is_due(last_run: datetime | None, interval: timedelta, now: datetime) -> bool:

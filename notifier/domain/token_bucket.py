@@ -1,6 +1,7 @@
 """Token buckets: the arithmetic of rate limits.
 
-A bucket holds up to `capacity` tokens and earns one each `refill`. `lua/token_bucket.lua` follows the same rule.
+A bucket holds up to `capacity` tokens and earns one each `refill`. `adapters/redis/lua/token_bucket.lua` follows
+the same rule.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ class TokenBucket:
     """State of a bucket at one time."""
 
     tokens: float
-    """Negative after tokens were spent on credit, or the same tokens by two processes at once."""
+    """Negative after tokens were spent on credit, or after two processes spent the same tokens."""
     at: datetime
     """The time up to which earned tokens are included."""
 
@@ -41,7 +42,7 @@ class TokenBucket:
         return replace(self, tokens=min(float(capacity), self.tokens + earned), at=max(self.at, now))
 
     def elapsed(self, now: datetime) -> timedelta:
-        """Return the time since the last refill; zero if the clock is behind."""
+        """Return the time since the last refill; zero if `now` is earlier."""
         return max(timedelta(0), now - self.at)
 
     def with_time_at_most(self, now: datetime) -> Self:

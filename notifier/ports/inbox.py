@@ -69,7 +69,7 @@ class Timeline(Protocol):
     async def rows(
         self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        """Return rows of these subjects that contain the member and are older than `after`: the newest, newest first.
+        """Return the newest rows of these subjects that contain the member and are older than `after`, newest first.
 
         The cost depends on the number of subjects and of their bursts, not on other members in the same partition. A
         row may be missing although the user sees the burst.

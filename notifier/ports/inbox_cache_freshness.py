@@ -41,7 +41,7 @@ class BurstChanges(Protocol):
     async def begin(self) -> FeedPosition:
         """Return the end of the feed. Only data that is read after this call returned may be cached.
 
-        The first call of `after` may repeat bursts that were written up to a few seconds before.
+        The first call of `after` may repeat bursts that were written up to a few seconds before this call.
         """
         ...
 
@@ -92,7 +92,7 @@ ALL_MEMBERS = Scope("all")
 """Scope of the facts of all members. Imports, and changes of many members, invalidate it."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Maximum number of members in one change. Larger ones are rare, and invalidate ALL_MEMBERS, which is cheaper."""
+"""Maximum number of members in one change. Larger changes are rare, and invalidate ALL_MEMBERS, which is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:
@@ -105,7 +105,7 @@ def scopes_of(members: Collection[Member]) -> Collection[Scope]:
 
 
 REMEMBERED_VIEWER_TTL = timedelta(minutes=5)
-"""How long Redis keeps a VIP's facts. A process uses the facts in its own memory for the same time."""
+"""How long Redis keeps a VIP's facts. A process uses the facts in its own memory for this time at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ class VersionLookup:
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     connection: int = 0
-    """Changes with every new connection to Redis, because a server may have lost versions since the last one."""
+    """Number that changes with every new connection to Redis: a restarted server may have lost versions."""
 
 
 LOOKUP_TIMEOUT = timedelta(milliseconds=150)
@@ -210,7 +210,7 @@ class ViewerVersionReader(Protocol):
         ...
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
-        """Set a version for those scopes that have none; return the current versions, without bursts."""
+        """Set a version for scopes without a version or placeholder; return the current versions, without bursts."""
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:

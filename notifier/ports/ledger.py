@@ -86,7 +86,7 @@ class Claims(Protocol):
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         """Claim the slice until `until`; return None while another claim is in force.
 
-        The claim begins at the checkpoint of the last claim.
+        The claim begins at the checkpoint of the slice's previous claim.
         """
         ...
 

@@ -32,7 +32,7 @@ class Retractions(Protocol):
     """
 
     def write(self, retractions: Collection[Retraction]) -> None:
-        """Store each retraction unless the stored one of its key ranks higher."""
+        """Store the retractions. For each key, only the retraction with the highest rank is kept."""
         ...
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
@@ -57,7 +57,7 @@ class Retractions(Protocol):
         ...
 
 
-# Erasure targets: other places where an author's text may remain (held events, dead letters).
+# Erasure targets: places other than mentions where an author's text may remain (held mentions, dead letters).
 
 
 class ErasureTargets(Protocol):
@@ -71,7 +71,7 @@ class ErasureTargets(Protocol):
         ...
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
-        """Erase the text of the held events, for good: a later `put` does not restore it. Other fields stay."""
+        """Erase the text of the held mentions, for good: a later `put` does not restore it. Other fields stay."""
         ...
 
     def dead_letters(self) -> Iterator[DeadLetter]:
@@ -87,7 +87,7 @@ class ErasureTargets(Protocol):
 
 
 class HeldMentions(Protocol):
-    """Held mentions by event. A mention's text is kept as long as it may wait, the rest as long as the event's status.
+    """Held mentions by event. The text is kept for MAX_DECISION_WAIT, the other fields for HELD_MENTION_KEPT_FOR.
 
     Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes.
     """

@@ -12,8 +12,8 @@ from notifier.ports.inbox import InboxPosition
 MAX_COMPARISON_AGE = timedelta(seconds=3)
 """Maximum age of the last comparison with the store. An older comparison proves nothing.
 
-Since then the index may have missed announcements, because the cache stalled or a writer crashed. The reconciler
-compares every second.
+After the comparison the index may have missed announcements, because the cache stalled or a writer crashed. The
+reconciler compares every second.
 """
 
 
@@ -26,9 +26,10 @@ class PullIndex(Protocol):
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Add or update entries. A list that may lack older entries is replaced by one with only the new entry.
+        """Add or update entries. A subject's list that may lack older entries is replaced by the new entry alone.
 
-        If this call fails, the index soon proves nothing until the next comparison: within MAX_COMPARISON_AGE.
+        If this call fails, the index proves nothing until the next comparison. Readers know this at once, or within
+        MAX_COMPARISON_AGE.
         """
         ...
 

@@ -88,7 +88,7 @@ class ProviderRates(Protocol):
     def report_results(self, platform: Platform, *, refused_count: int, is_slow: bool, now: datetime) -> None:
         """Report how many alerts the provider did not take, and whether it answered slowly.
 
-        If no alert was refused and no answer was slow, the call makes no request.
+        If no alert was refused and no answer was slow, the call does not access the cache.
         """
         ...
 

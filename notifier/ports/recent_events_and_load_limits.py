@@ -11,7 +11,7 @@ from notifier.domain.token_bucket import BucketLimit
 
 
 class RecentEvents(Protocol):
-    """IDs of the events of the last day, with a hash of each event's content. Blocking. Raises CacheUnavailable."""
+    """IDs of the mention events of the last day, with a hash of each content. Blocking. Raises CacheUnavailable."""
 
     def content_hashes(self, events: Collection[EventId]) -> Mapping[EventId, str]:
         """Return the stored hashes. Damaged ones are missing."""

@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 MIN_LEASED_NUMBERS = 1_024
-"""Smallest lease of member numbers in Cassandra. Numbers that are unused when the process exits stay unused."""
+"""Minimum size of a lease by `assign_numbers` in Cassandra. Numbers left when the process exits are never used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class Directory(Protocol):
         """Write the entries, replacing existing ones.
 
         Each number must be the user's own, leased by the caller, or above all assigned and leased numbers. The call
-        leases the latter itself. Raises NumberTaken if a number belongs to another user, or the user has
-        another number.
+        itself leases those above. Raises NumberTaken if a number belongs to another user, or the user has another
+        number.
         """
         ...
 

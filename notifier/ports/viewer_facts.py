@@ -62,7 +62,7 @@ class People(Protocol):
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None: ...
 
 
-# User blocks: rows that decide what a user sees and that suppress pushes.
+# User blocks: rows that decide what a user sees, and that suppress alerts.
 
 
 class UserBlocks(Protocol):

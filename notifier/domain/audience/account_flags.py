@@ -1,4 +1,4 @@
-"""Account flags as the account service reports them. For each flag the latest update wins."""
+"""Account flags as the account service reports them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

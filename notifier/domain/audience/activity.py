@@ -23,7 +23,7 @@ MAX_RECORDING_DELAY = timedelta(minutes=5)
 """Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
 
 MAX_MISSED_ROUNDS = 3
-"""Maximum number of roll-up rounds that may be missed before the published sets count as an outdated snapshot."""
+"""Age of the last roll-up, in intervals of the roll-up, above which the active sets count as outdated."""
 
 _HOURS_PER_DAY = 24
 
@@ -33,7 +33,7 @@ class ActiveSetFreshness(StrEnum):
 
     CURRENT = "ok"
     SNAPSHOT = "snapshot"
-    """The roll-up is late, or its last time is not known. Users who became active since then are missing."""
+    """The last roll-up is too old, or its time is not known. Users who became active since then are missing."""
     OFF = "off"
     """The roll-up is switched off, and the sets stay as they were loaded."""
 
@@ -64,8 +64,8 @@ def hours_to_read(now: datetime, last_hour: int | None, kept_for: timedelta) -> 
     Without a last roll-up these are all hours that are kept. The range is never empty. A clock that was set back skips
     no hour.
     """
-    oldest, last_complete = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
-    return range(oldest if last_hour is None else max(oldest, min(last_hour, last_complete)), hour_of(now) + 1)
+    oldest_kept, oldest_open = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
+    return range(oldest_kept if last_hour is None else max(oldest_kept, min(last_hour, oldest_open)), hour_of(now) + 1)
 
 
 def expiry_hour(kind: SetKind, hour: int) -> int:

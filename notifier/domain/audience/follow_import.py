@@ -129,7 +129,10 @@ def _without_duplicates(keys: ImportKeys) -> ImportKeys:
 
 
 def cut_follow_rows(keys: ImportKeys) -> Iterator[FollowRowChunk]:
-    """Yield the follow rows of sorted keys. The keys must have all of an account's followers in a block, or none."""
+    """Yield the follow rows of sorted keys.
+
+    Of an account's followers in a block, the keys must have all or none. Otherwise rows would lack followers.
+    """
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
     for first in range(0, len(starts), BLOCKS_PER_CHUNK):
@@ -173,7 +176,7 @@ def _follow_row_chunk(keys: ImportKeys, starts: npt.NDArray[np.int64]) -> Follow
 
 
 def merge_limit(loaded_keys: Sequence[ImportKeys]) -> int:
-    """Return the key below which all keys are loaded, at the start of a block.
+    """Return the start of a block, as a key, below which all keys of all runs are loaded.
 
     `loaded_keys` has the loaded keys of each run that is not loaded completely. Load more keys of each run than a block
     has members: then at least one key is below the limit.

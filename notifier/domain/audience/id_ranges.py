@@ -24,7 +24,8 @@ MAX_CACHED_RANGES = 64
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
 
-With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket.
+With a billion users each bucket holds about 250,000 ids, some 15 MB. More buckets would need more queries: of a batch
+of a million ids, each bucket has 244.
 """
 
 
@@ -72,7 +73,7 @@ class IdRange:
 
 
 FindRangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
-"""For each (prefix, number), return the last range of the prefix that starts at or before the number."""
+"""For each (prefix, number), return the range of the prefix with the highest start up to the number."""
 
 
 def split_id(user: UserId) -> tuple[str, int] | None:
@@ -125,7 +126,7 @@ def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) 
 
 
 FindRangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
-"""For each member, return the last range that starts at or before it."""
+"""For each member, return the range with the highest start up to the member."""
 
 
 def users_in_ranges(members: Iterable[Member], find_ranges: FindRangesByMember) -> dict[Member, UserId]:

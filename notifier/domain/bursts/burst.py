@@ -96,7 +96,7 @@ class Burst:
 
     @property
     def before_retraction(self) -> Self:
-        """Return the burst as it may have been before it became silent. It tells which users could see the burst."""
+        """Return the burst as it may have been before it became silent, to find the users who could see it."""
         if not self.silent:
             return self
         before = replace(

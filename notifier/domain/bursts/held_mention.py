@@ -52,14 +52,17 @@ class HeldMention:
         return self.decision is None and now < self.since + MAX_DECISION_WAIT
 
     def withholds(self, *, released: bool) -> bool:
-        """Return whether an event that arrives again is still withheld from followers of these accounts.
+        """Return whether an event that is read from the log is kept from the followers of these accounts.
 
-        `released` is True for the arrival that an operator's release caused.
+        A release logs the event again, with `released` set. That record passes unless the mention was dropped.
         """
         return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 
     def refusal(self, now: datetime) -> MentionRefusal | None:
-        """Return the refusal to report for accounts that the router has no outcome for yet; None after a release."""
+        """Return what to report for accounts without a recorded outcome; None (no refusal) after a release.
+
+        HELD while the mention waits; DENIED if it was dropped, or waited too long.
+        """
         if self.decision is ModerationDecision.RELEASED:
             return None
         return MentionRefusal.HELD if self.is_waiting(now) else MentionRefusal.DENIED

@@ -39,6 +39,7 @@ class LoggedEvent(Event):
     """An event as the log stores it. The hash that detects conflicting events does not cover `released`."""
 
     released: bool = False
+    """An operator released the held mention, so the event is logged again."""
 
     @classmethod
     def for_release(cls, event: Event, now: datetime) -> Self:

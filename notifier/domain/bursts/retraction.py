@@ -150,7 +150,8 @@ class MentionChange:
     def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
-        The burst is restricted to an author's followers, and another mention by that author has become protected.
+        This happens if the burst is restricted to an author's followers, and another mention by that author becomes
+        protected.
         """
         return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 
@@ -160,11 +161,12 @@ def amended(
 ) -> Burst:
     """Return the burst after the changes.
 
-    `remaining` has at most one staying mention per author: of the mentioners with a leaving mention, or of all
-    mentioners if the shown tweet leaves. If these authors have none, it may have a mention by a new mentioner.
+    `remaining` has mentions that stay in the burst, one for each author who has any. The authors are the mentioners
+    with a leaving mention, or all mentioners if the shown tweet leaves. If none of them has a mention that stays,
+    `remaining` may have a mention by a new mentioner.
 
     A mentioner with a leaving mention but none in `remaining` is removed. If the shown tweet leaves, the first
-    mentioner in `remaining` becomes the opener, and the tweet of that mention is shown.
+    mentioner who has a mention in `remaining` becomes the opener, and the tweet of that mention is shown.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
@@ -186,8 +188,8 @@ def amended(
 def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
     """Return the burst after its last mention has left.
 
-    If some leaving mentions are protected, not retracted, the burst keeps only those by the author of the earliest. It
-    is restricted to this author's followers.
+    Leaving mentions that are protected, not retracted, stay if they are by the author of the earliest of them. The
+    burst is then restricted to the followers of this author.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     by_first_author = [mention for mention in protected if mention.author == protected[0].author]

@@ -16,7 +16,7 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""Age at which an unpublished burst is restamped, unless it has a plan.
+"""Age at which an unpublished burst is restamped, unless it has a plan with its current opening time.
 
 Users may have opened a page without the burst meanwhile. With the old opening time, marking that page as seen would
 also mark the burst as seen.
@@ -66,7 +66,10 @@ class Head:
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
-    """First public burst of the latest day with one; None before any, or after its retraction or restriction."""
+    """First public burst of the latest day on which a public burst opened.
+
+    None without public bursts, and after this first burst was retracted or restricted.
+    """
     last_opened_at: datetime | None = None
     """Latest opening time of a burst, restricted ones included."""
     budget: TokenBucket | None = None
@@ -76,7 +79,7 @@ class Head:
     applied: Mapping[str, int]
     """Offset of the last applied record in each log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
-    """Bursts created or changed by the last change, in order, until they are published."""
+    """Bursts created or changed by the last change, until they are published. New ones are ordered by number."""
     sequenced: tuple[SequencedMention, ...] = ()
     """Mentions numbered by the last change."""
     changed: tuple[SequencedMention, ...] = ()
@@ -132,8 +135,8 @@ def advance(
 def with_late_bursts_restamped(head: Head, *, planned: Collection[int], now: datetime, nonce: str) -> Head:
     """Return the head with new opening times for bursts that were not announced within VISIBILITY_DEADLINE.
 
-    Bursts in `planned` have a plan and keep their times. Later bursts without a plan get new times, too, so that they
-    still follow the first late burst.
+    Bursts in `planned` have a plan with their current opening time, and keep it. All other bursts after the first late
+    burst get new times, too, so that they still follow it.
     """
     unplanned = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in planned]
     late = [b.key.seq for b in unplanned if now > b.opened_at + VISIBILITY_DEADLINE]

@@ -1,4 +1,4 @@
-"""Delivery accounting: expected recipients of a burst by state, progress and rate."""
+"""Delivery accounting: recipients of a burst by state, progress of its tiers, and delivery rate."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

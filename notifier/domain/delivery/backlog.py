@@ -29,7 +29,7 @@ class DeferredBurst:
 
 
 MAX_PARKED_PER_ROUND = 64
-"""Maximum number of bursts per pool that a round adds only to record their slices as parked."""
+"""Maximum number of bursts per pool that a round examines only to record their slices as parked."""
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]
@@ -71,7 +71,7 @@ class Backlog:
     """Bursts with deferred slices, ordered by their earliest wake-up time. They may also be in flight or in queues."""
     wake_times: dict[BurstKey, datetime] = field(default_factory=dict)
     evictable: dict[BurstKey, None] = field(default_factory=dict)
-    """Bursts without runnable slices whose wake-up time was more than MIN_DEFERRAL away."""
+    """Bursts that had no runnable slices when they were put, and a wake-up time more than MIN_DEFERRAL away."""
     queues: dict[QueueKey, list[QueuePosition]] = field(default_factory=lambda: defaultdict(list))
     queues_by_burst: dict[BurstKey, Sequence[QueueKey]] = field(default_factory=dict)
     """Queues that contain each waiting burst."""

@@ -58,7 +58,7 @@ class Claim:
 
     slice: Slice
     attempt: int
-    """Number of the claim. The worker with the highest number holds the slice."""
+    """Number of the claim. Each new claim on the slice has a higher number."""
     owner: str
     claimed_at: datetime
     until: datetime

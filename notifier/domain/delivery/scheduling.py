@@ -41,7 +41,7 @@ POOL_CREDITS = {
 }
 
 MAX_YIELD_TIME = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
-"""Longest time after its opening that a burst's rows wait for those of a higher tier."""
+"""Longest time after the opening of a burst for which its rows wait for rows of a higher tier."""
 P0_LATE_AFTER = timedelta(seconds=0.3)
 """Age of a burst at which unfinished P0 rows are late. On an idle system they are done by then; the target is 1 s."""
 
@@ -83,7 +83,8 @@ class _PoolCredit:
         # Without other slices any width fits: a slice wider than the whole credit must not wait forever.
         free_shards = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
         if free_shards < slice_.width and self.slice_counts:
-            # Otherwise narrow slices would take the shards in every round, and the wide slice would never start.
+            # Leave no shards to narrower slices. They would take them in every round, and the wide slice would never
+            # start.
             self.shards = 0
             return False
         self.spend(slice_)
@@ -213,8 +214,8 @@ def yielding_bursts(
 def _has_late_p0(progress: BurstProgress, now: datetime) -> bool:
     """Return whether P0 rows of the burst are late.
 
-    False for a burst with more shards than one P0 slice may have. Its P1 slices start at the last shard, and take
-    audience snapshots that P0 needs later.
+    False for a burst with more shards than one P0 slice may have. Its P1 slices help P0: they start at the last shard,
+    and take audience snapshots that P0 needs later.
     """
     opened = progress.plan.opened_at
     if (

@@ -13,7 +13,7 @@ from notifier.domain.timing import PUSH_LIFETIME
 
 
 class Step(StrEnum):
-    """Step of a delivery: rows first, then alerts by provider."""
+    """Step of a delivery: the rows, or the alerts of one provider."""
 
     ROWS = "rows"
     APNS = "push.apns"

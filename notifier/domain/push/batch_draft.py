@@ -134,7 +134,7 @@ def in_doubt_draft(
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Return a draft of a new batch with the members of these devices. Collapsed members get nothing."""
+    """Return a draft of a new batch with the members of these devices. Members in `state.collapsed` get nothing."""
     members = member_bits({device.member for device in devices})
     collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}

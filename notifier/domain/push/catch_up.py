@@ -49,8 +49,8 @@ def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:
     )
 
 
-def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
-    """Return the members that slices of these shards alert, by their tiers in the audience snapshot."""
+def members_to_alert_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
+    """Return the snapshot's members to alert, of those tiers whose `shards` include the snapshot's shard."""
     bits = no_members()
     for tier, tier_shards in shards.items():
         if snapshot.shard in tier_shards:
@@ -60,7 +60,7 @@ def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """Members of one shard with an alert for a late burst: who gets it, who needs none, and who waits.
+    """The members of one shard who are to be alerted of a late burst: who gets the alert, who needs none, who waits.
 
     The sets are updated while other bursts of the subject (sibling bursts) are examined, newest first.
     """

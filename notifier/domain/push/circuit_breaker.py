@@ -82,7 +82,7 @@ LineResult = Succeeded | Failed | Misconfigured
 
 
 def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[Breaker, bool]:
-    """Return the next breaker, and whether one more call may go through.
+    """Return the breaker's new state, and whether one more call may go through.
 
     The caller must record the result of the call.
     """

@@ -204,7 +204,7 @@ def failure_of(
 
 
 def failure_in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
-    """Count an attempt as failed whose batch was left open."""
+    """Count an attempt as failed because its batch was left open."""
     failed, reason = _with_failure(attempt_state, now), "the worker that sent it did not record the result"
     if failed.failed_attempts >= MAX_ALERT_ATTEMPTS:
         return FailedAttempt(state=failed, outcome=AlertOutcome.GIVEN_UP, reason=reason)

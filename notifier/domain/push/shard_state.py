@@ -20,7 +20,7 @@ from notifier.domain.push.send_log import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
-    """State of a shard. The steps load, suppress and catch up set its fields."""
+    """State of a shard. Three steps of the pipeline set its fields, in this order: load, suppress, catch up."""
 
     log_key: SendLogKey
     """The send log of this burst, tier, shard and platform."""
@@ -82,7 +82,7 @@ class ShardState:
         return not contains(self.suppressed, attempt_state.member) and not is_retry_window_over(attempt_state, now)
 
     def wake_times(self, now: datetime) -> Iterator[datetime]:
-        """Yield the later times at which this shard has more work: retries, and the end of quiet hours."""
+        """Yield the times after `now` at which this shard has more work: retries, and the end of quiet hours."""
         pending = self.progress.pending_retries.values()
         yield from (failure.at for failure in pending if failure.at is not None and failure.at > now)
         if self.quiet_until is not None and self._waits_for_quiet_hours():

@@ -111,7 +111,7 @@ PHRASES_BY_LANGUAGE: Mapping[str, Phrases] = {
 """Phrases by lowercase language tag."""
 
 _TAG_WITH_SCRIPT = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
-"""Tag with a script, by tag with a region that implies it."""
+"""Maps a tag with a region to the tag with the script that the region implies."""
 
 
 @lru_cache(maxsize=1_024)

@@ -158,7 +158,10 @@ def visible_from(
     subject_preferences: Mapping[Subject, SubjectPreference],
     preferences: AccountPreferences,
 ) -> Mapping[Subject, datetime]:
-    """Return `visible_from` of followed subjects: the latest by follow, subject preference and account preferences."""
+    """Return `visible_from` of followed subjects.
+
+    It is the latest of the times that the follow, the subject preference and the account preferences set.
+    """
     by_account_preferences = _visible_from_by_preferences(preferences, None)
     return {
         subject: max(

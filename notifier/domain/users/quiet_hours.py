@@ -23,8 +23,8 @@ NO_QUIET_HOURS = QuietHours(start=time(), end=time())
 WAKE_INTERVAL = timedelta(minutes=15)
 """Alerts that quiet hours hold back are sent at a multiple of this time, if they can still be sent then.
 
-In each shard some member's quiet hours end nearly every minute, and each wake-up queues a whole slice. Most quiet hours
-end on a quarter hour, and time zones differ by quarters of an hour, so most users wait no longer.
+Without this, a slice would be queued nearly every minute, because the quiet hours of some member end then. Most quiet
+hours end on a quarter hour, and time zones differ by quarters of an hour, so most users wait no longer.
 """
 
 
@@ -45,7 +45,7 @@ def is_quiet(zone: str, hours: QuietHours, now: datetime) -> bool:
 def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
     """Return when the current quiet hours end; None outside quiet hours.
 
-    If the local clock shows the start twice, the first time counts; of two ends, the last.
+    If the local clock shows the start twice, the first time counts. If it shows the end twice, the second time counts.
     """
     if hours == NO_QUIET_HOURS or hours.start == hours.end:
         return None

@@ -10,12 +10,13 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
 BlockEnds = Mapping[UserId, datetime]
-"""When the blocks between one user and each other account ended; NEVER while one of them is in force."""
+"""When the blocks between one user and other accounts ended, by account; NEVER while a block is in force."""
 
 MAX_BLOCKERS = 10_000
 """Maximum number of blockers that one request reads: 20 ms in SQLite. A million would take seconds.
 
-If a user has more blockers, only the first of them by user id count, and those that the user follows.
+If a user has more blockers, two groups are read: the first MAX_BLOCKERS in the order of their user ids, and all that
+the user follows.
 """
 
 

@@ -25,7 +25,7 @@ from notifier.domain.push.catch_up import (
     NEWER_DUE_WITHIN,
     LateAudience,
     ShardsByTier,
-    members_alerted_in,
+    members_to_alert_in,
     recheck_after,
     sends_alerts,
     shards_due_soon,
@@ -165,7 +165,7 @@ class CatchUp:
             audience = audiences[shard].with_sibling_batches(newer_batches)
             decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
             pending[shard] = (
-                members_alerted_in(snapshot, due_shards)
+                members_to_alert_in(snapshot, due_shards)
                 & decided[shard].remaining
                 & ~send_progress(newer_batches).in_batches
             )
@@ -193,7 +193,7 @@ class CatchUp:
                 uncovered[shard] = bits
         unfinished_shards = self._shards_by_tier(older, uncovered, lambda progress: unsent_shards(progress, platform))
         uncovered = {
-            shard: bits & members_alerted_in(snapshots[shard], unfinished_shards) for shard, bits in uncovered.items()
+            shard: bits & members_to_alert_in(snapshots[shard], unfinished_shards) for shard, bits in uncovered.items()
         }
         for shard, bits in self._not_suppressed(older, uncovered, now).items():
             decided[shard] = decided[shard].cover(older.key.seq, bits)

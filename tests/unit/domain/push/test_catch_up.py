@@ -15,7 +15,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.catch_up import (
     NEWER_DUE_WITHIN,
     LateAudience,
-    members_alerted_in,
+    members_to_alert_in,
     recheck_after,
     sends_alerts,
     shards_due_soon,
@@ -95,9 +95,9 @@ def test_members_alerted_by_slices_follow_the_snapshot_tiers() -> None:
     snapshot = AudienceSnapshot(
         shard=2, opened_at=NOON, tiers=tiers, to_alert=from_offsets([1, 2, 4, 5]), dormant_count=1, suppressed_counts={}
     )
-    assert people(members_alerted_in(snapshot, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
-    assert people(members_alerted_in(snapshot, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
-    assert people(members_alerted_in(snapshot, {})) == set()
+    assert people(members_to_alert_in(snapshot, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
+    assert people(members_to_alert_in(snapshot, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
+    assert people(members_to_alert_in(snapshot, {})) == set()
 
 
 def people(bits: Bits) -> set[int]:
