@@ -38,6 +38,7 @@ INSIDE = (
     "run/lock",
     "run/valkey/valkey.log",
     "run/up/api",
+    "imports/7d865e95/progress.json",
     "run/loading",
 )
 FOREIGN = (

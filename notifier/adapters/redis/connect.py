@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, cast
@@ -72,9 +72,10 @@ def await_answer(url: str, timeout: float) -> None:
 
     An error is no answer, for example while the server loads its data.
     """
-    deadline, client = monotonic() + timeout, connect(url)
-    try:
-        while True:
+    deadline = monotonic() + timeout
+    while True:
+        # A new client for each attempt: one of a cluster would keep asking the node that held the slot at first.
+        with closing(connect(url)) as client:
             try:
                 with RedisBreaker().guarded():
                     client.ping()
@@ -82,9 +83,7 @@ def await_answer(url: str, timeout: float) -> None:
             except CacheUnavailable:
                 if monotonic() >= deadline:
                     raise
-            sleep(PING_INTERVAL)
-    finally:
-        client.close()
+        sleep(PING_INTERVAL)
 
 
 def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:

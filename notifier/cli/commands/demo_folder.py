@@ -27,6 +27,7 @@ STORE_FILE_PATTERNS = tuple(
 )
 OWNED_FILE_PATTERNS = (
     *STORE_FILE_PATTERNS,
+    "imports",  # the progress of imports: a resumed one would skip the rows that are removed with the stores
     "alerts.ndjson",
     "secret.json",
     "service_keys.json",
