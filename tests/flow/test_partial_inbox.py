@@ -1,4 +1,4 @@
-"""A partial page is a first page without a cursor, and the next whole page shows everything."""
+"""A partial page has no cursor, and a later page is never partial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
