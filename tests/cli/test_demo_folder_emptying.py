@@ -38,11 +38,12 @@ INSIDE = (
     "run/lock",
     "run/valkey/valkey.log",
     "run/up/api",
-    "imports/7d865e95/progress.json",
+    "imports/7d865e9501c2b3d4/progress.json",
     "run/loading",
 )
 FOREIGN = (
     *("thesis.txt", "logs/diary.log", "run/away.sh", "inbox-mine.db", "old/core.db"),
+    *("imports/follows.csv", "imports/7d865e95/follows.csv"),
     *(
         "core.db.bak",
         "core.db-copies/monday",

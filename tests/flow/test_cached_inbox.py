@@ -40,7 +40,9 @@ def test_page_is_kept_if_its_facts_are_read_again_unchanged(processes: Processes
     first = processes.open(0)
     for kept in (True, False):
         processes.inboxes[0].viewers.distrust(processes.stage.state.clock.now())
-        assert (processes.open(0).page is first.page) is kept
+        answer = processes.open(0)
+        assert (answer.page is first.page) is kept
+        assert answer.page.view.viewer is processes.inboxes[0].viewers.viewers[KIM].viewer  # one copy in memory
         run_sync(processes.inboxes[1].mark(KIM, [FIRST], Mark.HIDDEN))
 
 

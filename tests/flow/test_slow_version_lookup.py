@@ -41,4 +41,6 @@ def test_known_user_does_not_wait_for_a_slow_lookup() -> None:
         patient.cancel()
         return waits
 
-    assert max(asyncio.run(run())) < LOOKUP_SECONDS / 2  # far more than MAX_WAIT, for a busy machine
+    waits = asyncio.run(run())
+    assert min(waits) >= MAX_WAIT.total_seconds() * 0.95  # also of those who came during the look-up; clocks are coarse
+    assert max(waits) < LOOKUP_SECONDS / 2  # far more than MAX_WAIT, for a busy machine

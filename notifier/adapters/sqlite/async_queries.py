@@ -32,19 +32,21 @@ class PendingQuery:
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        # The thread keeps this object until its next query. It must not keep the reader, to which the query refers.
+        query = self._query
+        del self._query
         if self.future.done():  # the caller stopped waiting while the query was queued
             return
         try:
-            self._result = self._query()
+            self._result = query()
         except BaseException as error:  # any error is for the caller: this thread goes on with the next query
             self._error = error
         self.mailbox.put(self._deliver)
 
     def _deliver(self) -> None:
-        # The thread keeps this object until its next query. Let go of the reader, which the query refers to, and of the
-        # error, whose traceback refers to this object.
+        # Break a reference cycle: the error's traceback refers to frames, and those refer to this object.
         future, result, error = self.future, self._result, self._error
-        del self.future, self._query, self._result, self._error
+        del self.future, self._result, self._error
         if future.done():
             return
         if error is not None:

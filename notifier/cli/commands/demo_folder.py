@@ -27,7 +27,8 @@ STORE_FILE_PATTERNS = tuple(
 )
 OWNED_FILE_PATTERNS = (
     *STORE_FILE_PATTERNS,
-    "imports",  # the progress of imports: a resumed one would skip the rows that are removed with the stores
+    # The progress of each import. A resumed import would skip the rows that are removed with the stores.
+    f"imports/{'[0-9a-f]' * 16}",
     "alerts.ndjson",
     "secret.json",
     "service_keys.json",

@@ -49,7 +49,9 @@ class StoreBreaker:
 
 # Read deadline: time limit for the reads of a page. A cold page is one without a fallback page.
 
-ZERO, MIN_TIME_LIMIT = timedelta(0), timedelta(milliseconds=1)
+ZERO = timedelta(0)
+MIN_SHARE = 1 / 4
+"""Share of the deadline that a step gets at least. Time in which the event loop was blocked counts as spent, too."""
 LATE_TIMER_SECONDS = 0.05
 """A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
 
@@ -131,7 +133,7 @@ class PageDeadline:
                     if not scope.expired():
                         scope.reschedule(loop.time())
 
-                timer = RepeatingTimer(max(time_limit - spent, MIN_TIME_LIMIT), expire)
+                timer = RepeatingTimer(max(time_limit - spent, time_limit * MIN_SHARE), expire)
                 try:
                     yield
                 finally:

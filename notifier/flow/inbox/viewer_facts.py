@@ -58,13 +58,14 @@ class ViewerFactsReader:
         facts = await self._facts(user, member)
         if facts.member != member:  # the cached number was wrong, and the versions are those of another member
             return await self.read(user, lookup, facts.member)
+        pages = cached_before.pages_from(facts.viewer, member) if cached_before else {}
         cached = CachedViewer(
-            viewer=facts.viewer,
+            viewer=next((answer.page.view.viewer for answer in pages.values()), facts.viewer),  # one copy in memory
             member=member,
             versions=inserted.versions if inserted and not inserted.changing else {},
             connection=lookup.connection if lookup else 0,
             read_at=read_at,
-            first_pages=cached_before.pages_from(facts.viewer, member) if cached_before else {},
+            first_pages=pages,
             last_page=cached_before.last_page if cached_before else None,
             is_vip=facts.is_vip,
         )

@@ -194,6 +194,8 @@ class VersionCheck:
 
 
 PendingLookup = asyncio.Future[VersionLookup | None]
+CHECKS_PER_WAIT = 4
+"""Checks for callers that have waited too long, in each `max_wait`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,23 +204,24 @@ class SharedVersionLookups:
 
     lookups: VersionLookups
     max_wait: timedelta
-    """Longest wait of a caller with `may_wait=False`, which then gets StoreUnavailable."""
+    """A caller with `may_wait=False` gets StoreUnavailable after this time, or up to a quarter of it later."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _queued: list[PendingLookup] = field(default_factory=list)
-    _impatient: list[PendingLookup] = field(default_factory=list)
-    """Callers with `may_wait=False` that wait for the running look-up or for the next one."""
+    _impatient: list[tuple[float, PendingLookup]] = field(default_factory=list)
+    """Waiting callers with `may_wait=False`, and the time of the event loop at which each came."""
     _running: "asyncio.Task[None] | None" = None
 
     async def look_up(
         self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
     ) -> VersionLookup | None:
-        pending: PendingLookup = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        pending: PendingLookup = loop.create_future()
         self._scopes.update(scopes)
         self._users.update(users)
         self._queued.append(pending)
         if not may_wait:
-            self._impatient.append(pending)
+            self._impatient.append((loop.time(), pending))
         if self._running is None:
             # The task starts in the next iteration of the event loop, so requests of this iteration share a look-up.
             self._running = asyncio.ensure_future(self._run())
@@ -228,18 +231,19 @@ class SharedVersionLookups:
             del pending  # breaks a cycle: the error keeps this frame, and the future keeps the error
 
     async def _run(self) -> None:
+        # One timer for all callers: a timer for each of them would cost more than its share of the look-up.
+        timer = RepeatingTimer(self.max_wait / CHECKS_PER_WAIT, self._reject_impatient)
         try:
             while self._queued:
                 await self._look_up_queued()
         finally:
+            timer.cancel()
             self._running = None
 
     async def _look_up_queued(self) -> None:
         waiting, self._queued = self._queued, []
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
-        # One timer for all callers: a timer for each of them would cost more than its share of the look-up.
-        timer = RepeatingTimer(self.max_wait, self._reject_impatient)
         try:
             lookup = await self.lookups.look_up(scopes, may_wait=True, users=users)
         except NotifierError as error:
@@ -255,13 +259,19 @@ class SharedVersionLookups:
                 if not pending.done():
                     pending.set_result(lookup)
         finally:
-            timer.cancel()
-            self._impatient = [pending for pending in self._impatient if not pending.done()]
+            self._forget_answered()
             waiting.clear()  # breaks a cycle: the error keeps this frame, and the futures keep the error
 
     def _reject_impatient(self) -> None:
-        _fail(self._impatient, StoreUnavailable("The store is slow."))
-        self._impatient.clear()
+        latest = asyncio.get_running_loop().time() - self.max_wait.total_seconds()
+        _fail(
+            [pending for came_at, pending in self._impatient if came_at <= latest],
+            StoreUnavailable("The store is slow."),
+        )
+        self._forget_answered()
+
+    def _forget_answered(self) -> None:
+        self._impatient = [(came_at, pending) for came_at, pending in self._impatient if not pending.done()]
 
 
 def _fail(waiting: Collection[PendingLookup], error: Exception) -> None:
