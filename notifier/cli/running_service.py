@@ -100,7 +100,7 @@ def request_json(
     headers = {"Authorization": f"Bearer {key}", "Content-Type": content_type}
     try:
         with urlopen(Request(url, data=body, headers=headers), timeout=REQUEST_TIMEOUT_SECONDS) as response:
-            return dict(json.load(response))
+            answer = json.load(response)
     except HTTPError as error:
         with error:
             message = _error_text(error)
@@ -109,6 +109,9 @@ def request_json(
         raise NoAnswer(f"The address is {url}.") from error
     except ValueError as error:
         raise Refused(f"{url}: {error}.") from error
+    if not isinstance(answer, dict):
+        raise Refused(f"{url}: the response is no JSON object.")
+    return answer
 
 
 def _error_text(error: HTTPError) -> str:

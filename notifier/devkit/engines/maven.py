@@ -41,6 +41,10 @@ def _fetch(pom: Path, folder: Path) -> None:
             output = (result.stdout + result.stderr).strip().splitlines()
             raise UnusableEnvironment(f"Maven can't download the jars of {pom.parent.name}: {' '.join(output[:3])}")
         _install(temporary / "lib", folder)
+    except subprocess.TimeoutExpired as error:
+        raise UnusableEnvironment(
+            f"Maven didn't download the jars of {pom.parent.name} within {DOWNLOAD_TIMEOUT_SECONDS:g} s."
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
