@@ -61,7 +61,7 @@ class LibraryForks:
         self.first_fork = Thread(target=_fork_once, name="first fork", daemon=True)
         self.first_fork.start()
 
-    def poll_start(self) -> bool:
+    def poll_starting(self) -> bool:
         return self.first_fork.is_alive()
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> LibraryRole | None:

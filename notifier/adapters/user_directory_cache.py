@@ -37,8 +37,8 @@ class CachedDirectory:
     def lease(self, count: int) -> Member:
         return self._directory.lease(count)
 
-    def end(self) -> Member:
-        return self._directory.end()
+    def next_number(self) -> Member:
+        return self._directory.next_number()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         self._directory.enrol(accounts)
@@ -46,8 +46,8 @@ class CachedDirectory:
     def enrol_range(self, ids: IdRange) -> None:
         self._directory.enrol_range(ids)
 
-    def range_of(self, user: UserId) -> IdRange | None:
-        return self._directory.range_of(user)
+    def id_range_of(self, user: UserId) -> IdRange | None:
+        return self._directory.id_range_of(user)
 
 
 class TwoGenerationCache(Generic[K, V]):

@@ -26,7 +26,10 @@ from notifier.domain.errors import BadSetting
 CELEBRITY_THRESHOLD = 1_000_000
 """Followers that make an account a celebrity, as required by the product specification."""
 HYSTERESIS = 0.9
-"""Share of the threshold from which a celebrity stays one. Without it an account near the threshold would flap."""
+"""Share of the threshold. A celebrity with at least so many followers stays a celebrity.
+
+Without it an account near the threshold would flap.
+"""
 
 MAX_COLLAPSE = timedelta(days=1)
 """Users are alerted of a burst only once, so mentions of a later day need a new burst."""
@@ -94,8 +97,9 @@ class Settings:
         "",
         requirement="empty, or a redis://, rediss:// or unix:// URL, redis+sentinel://host,host/name or "
         "redis+cluster://host,host",
-        meaning="Redis or Valkey to use. If empty, `up` starts and supervises its own. The hosts "
-        "of `redis+sentinel` are asked in turn for the primary of that name, with the same password. The hosts of "
+        meaning="Redis or Valkey to use. If empty, `up` of the embedded profile starts and supervises its own; the "
+        "cluster profile requires a URL. The hosts of `redis+sentinel` are sentinels, which are asked in turn for "
+        "the primary `name`. User and password of the URL apply to the sentinels and to the primary. The hosts of "
         "`redis+cluster` are nodes of a cluster. `rediss+sentinel` and `rediss+cluster` use TLS. Celery supports "
         "only `redis://` and `rediss://`; with any other URL each pool needs its own broker.",
         is_valid=matches_pattern(f"|{REDIS_URL_PATTERN}"),
@@ -133,9 +137,9 @@ class Settings:
     insecure_dev: bool = setting(
         False,
         requirement="true or false",
-        meaning="Accept every local request without a key, and as the user that `Authorization: User ada` "
-        "names. For development only, on a loopback address and without an issuer "
-        "([http](http.md#without-a-key)).",
+        meaning="Local requests need no key. A request without `Authorization` has every scope. A request with "
+        "`Authorization: User ada` is made as the user ada. For development only, on a loopback address and without "
+        "an issuer ([http](http.md#without-a-key)).",
     )
     service_keys: str = setting(
         "",
@@ -223,7 +227,10 @@ class Settings:
         if self.demo and self.issuer.name:
             raise BadSetting(f"A demo signs user tokens itself; remove {variable('issuer', 'name')}.")
         if self.insecure_dev and self.issuer.name:
-            raise BadSetting(f"{variable('insecure_dev')} accepts every request; remove {variable('issuer', 'name')}.")
+            raise BadSetting(
+                f"{variable('insecure_dev')} accepts local requests without a token; "
+                f"remove {variable('issuer', 'name')}."
+            )
         if self.insecure_dev and not is_loopback(self.host):
             raise BadSetting(f"{variable('insecure_dev')} requires a loopback host, got {self.host}.")
         if self.push.web.loopback and not self.insecure_dev:

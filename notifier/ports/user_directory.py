@@ -45,7 +45,7 @@ class Directory(Protocol):
         """Lease `count` consecutive numbers (at least one) and return the first. Only the caller may assign them."""
         ...
 
-    def end(self) -> Member:
+    def next_number(self) -> Member:
         """Return the first number above all assigned and leased ones."""
         ...
 
@@ -66,7 +66,7 @@ class Directory(Protocol):
         """
         ...
 
-    def range_of(self, user: UserId) -> IdRange | None: ...
+    def id_range_of(self, user: UserId) -> IdRange | None: ...
 
 
 # Account flags as the account service reports them. The bitmaps of VIPs can be rebuilt from these rows.

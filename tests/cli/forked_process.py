@@ -23,7 +23,7 @@ def fork_server(folder: Path, profile: str = "embedded") -> Iterator[ForkServer]
 
 def fork_role(forks: ForkServer, log: Path, *arguments: str, **environment: str) -> ForkedRole:
     """Return a process whose output is appended to the log."""
-    until(lambda: not forks.poll_start(), STARTS_WITHIN)
+    until(lambda: not forks.poll_starting(), STARTS_WITHIN)
     with log.open("ab") as out:
         role = forks.fork(arguments, environment, out)
     assert role, (forks.log.read_text(), log.read_text())

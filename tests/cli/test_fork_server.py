@@ -132,7 +132,7 @@ def test_fork_server_ends_with_the_process_that_started_it(tmp_path: Path) -> No
 from pathlib import Path
 from notifier.cli.supervisor.forkserver_client import ForkServer
 forks = ForkServer(profile="embedded", log=Path({str(tmp_path / "log")!r}))
-forks.poll_start()
+forks.poll_starting()
 print(forks.process.pid, flush=True)
 input()
 """

@@ -137,10 +137,10 @@ def test_successive_ids_share_a_range_with_option_ranges(tmp_path: Path, notifie
     data, file = tmp_path / "data", write_lines(tmp_path / "users.csv", ["user", *(f"u{n}" for n in range(3_000))])
     assert notifier("import", "users", str(file), "--ranges", "--data", str(data)).exit_code == 0
     with ports_of(data) as ports:
-        ids = ports.directory.range_of(UserId("u7"))
+        ids = ports.directory.id_range_of(UserId("u7"))
         assert ids is not None
         assert (ids.first, ids.count) == (0, 3_000)
-        assert ports.directory.end() == 3_000
+        assert ports.directory.next_number() == 3_000
 
 
 def test_rows_of_truncated_file_are_in_bitmaps(tmp_path: Path, notifier: Notifier) -> None:

@@ -130,11 +130,11 @@ def test_overlapping_range_is_rejected_but_repeat_is_not(backend: Backend, overl
 
 
 def test_all_numbers_are_below_the_end(backend: Backend) -> None:
-    assert backend.directory.end() == 0
+    assert backend.directory.next_number() == 0
     numbers = backend.directory.assign_numbers(USERS[:10]).values()
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, first_member=Member(5_000)))
-    assert max(numbers) < backend.directory.end() == 15_000
-    assert backend.directory.lease(3) + 3 == backend.directory.end()
+    assert max(numbers) < backend.directory.next_number() == 15_000
+    assert backend.directory.lease(3) + 3 == backend.directory.next_number()
 
 
 def test_batches_leave_few_numbers_unused(backend: Backend) -> None:

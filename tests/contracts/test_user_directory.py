@@ -91,8 +91,8 @@ def test_range_of_id_is_returned(backend: Backend) -> None:
     backend.directory.enrol_range(RANGE)
     numeric = IdRange(prefix="", first=7, count=3, first_member=Member(9_000))
     backend.directory.enrol_range(numeric)
-    assert backend.directory.range_of(UserId(f"u{RANGE.last}")) == RANGE
-    assert backend.directory.range_of(UserId("9")) == numeric
-    assert [backend.directory.range_of(UserId(user)) for user in ("", "u", f"u{RANGE.last + 1}", "6", "10")] == [
+    assert backend.directory.id_range_of(UserId(f"u{RANGE.last}")) == RANGE
+    assert backend.directory.id_range_of(UserId("9")) == numeric
+    assert [backend.directory.id_range_of(UserId(user)) for user in ("", "u", f"u{RANGE.last + 1}", "6", "10")] == [
         None
     ] * 5

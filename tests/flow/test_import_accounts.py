@@ -90,7 +90,7 @@ def test_consecutive_ids_share_one_entry_when_ranges_are_enabled() -> None:
     import_accounts(
         world, *((f"u{n}", {"vip": n == 2_000}) for n in range(3_000)), ("v7", {}), ranges=True, batch_size=4_000
     )
-    ranges = [world.directory.range_of(UserId(user)) for user in ("u0", "u701", "u2999", "v7")]
+    ranges = [world.directory.id_range_of(UserId(user)) for user in ("u0", "u701", "u2999", "v7")]
     assert [ids and ids.count for ids in ranges] == [None, 2_299, 2_299, None]
     numbers = world.directory.assign_numbers([UserId(f"u{n}") for n in range(3_000)])
     assert (len({*numbers.values()}), numbers[UserId("u700")]) == (3_000, known)

@@ -183,7 +183,8 @@ class Http2Connection:
         if not request.status:
             self._fail(request, NOT_HTTP, frames.PROTOCOL_ERROR)
             return
-        request.body += frames.stripped_payload(flags & ~frames.WITH_PRIORITY, payload)
+        # DATA frames have no priority: that flag has no meaning here.
+        request.body += frames.without_padding_and_priority(flags & ~frames.WITH_PRIORITY, payload)
         if flags & frames.END_STREAM or len(request.body) > MAX_BODY_BYTES:
             self._finish(request, is_early=not flags & frames.END_STREAM)
 

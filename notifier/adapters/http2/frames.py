@@ -103,7 +103,7 @@ def read_goaway(payload: bytes) -> tuple[int, int]:
     return last_stream & LOWER_31_BITS, code
 
 
-def stripped_payload(flags: int, payload: bytes) -> bytes:
+def without_padding_and_priority(flags: int, payload: bytes) -> bytes:
     """Return the payload of DATA or HEADERS without padding and priority. Raises Violation."""
     if not flags & (PADDED | WITH_PRIORITY):
         return payload
@@ -162,7 +162,7 @@ class HeaderBlockAssembler:
         if self._block_start is None:
             if kind == CONTINUATION:
                 raise Violation(PROTOCOL_ERROR, "CONTINUATION without HEADERS")
-            payload = stripped_payload(flags, payload)
+            payload = without_padding_and_priority(flags, payload)
             if flags & END_HEADERS:
                 return stream, flags, payload
             self._block_start = stream, flags

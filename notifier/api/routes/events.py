@@ -37,7 +37,7 @@ from notifier.domain.upstream.validation import (
     UNFOLLOWED_TYPE,
 )
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
-from notifier.flow.operations.event_status import AccountStatus, BurstStatus, EventReport, TierStatus, note_of
+from notifier.flow.operations.event_status import AccountStatus, BurstStatus, EventReport, TierStatus, state_note
 
 PATH_PREFIX = "/v1/events/"
 
@@ -302,7 +302,7 @@ def _burst_body(status: BurstStatus) -> BurstBody:
         count=status.burst.count,
         lane=status.burst.lane,
         tiers={str(progress.tier): _tier_body(progress) for progress in status.tiers},
-        note=note_of(status.burst),
+        note=state_note(status.burst),
     )
 
 

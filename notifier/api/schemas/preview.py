@@ -6,7 +6,7 @@ import msgspec
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.forecast import TierForecast
-from notifier.flow.operations.event_status import note_of
+from notifier.flow.operations.event_status import state_note
 from notifier.flow.operations.preview import AccountPreview
 
 JOINS_NOTE = "The mention joins an open burst: its text grows, and no follower is notified again."
@@ -86,7 +86,7 @@ def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
         return NO_FANOUT_NOTE
     if forecast.joins:
         return JOINS_NOTE
-    return note_of(burst)
+    return state_note(burst)
 
 
 def _tier_forecast_body(tier_forecast: TierForecast) -> TierForecastBody:

@@ -220,7 +220,8 @@ class BrowserDemo:
     def _environment(self, settings: Settings) -> Mapping[str, str]:
         # Lower the threshold, so that the first two celebrities are in the celebrity lane even with few followers.
         threshold = min(
-            settings.threshold, *(self.world.size(celebrity) for celebrity in range(min(2, self.world.celebrities)))
+            settings.threshold,
+            *(self.world.follower_count(celebrity) for celebrity in range(min(2, self.world.celebrities))),
         )
         variables = {
             "DEMO": ",".join(demo_users(self.world)),

@@ -82,7 +82,7 @@ def fixture(
         print_json(
             {
                 "people": world.universe,
-                "celebrities": {name: world.size(index) for name, index in world.celebrity_numbers.items()},
+                "celebrities": {name: world.follower_count(index) for name, index in world.celebrity_numbers.items()},
                 "seed": seed,
                 "seconds": round(elapsed, 3),
             }
@@ -92,4 +92,4 @@ def fixture(
         print_sentence(
             f"Loaded {world.universe:,} users and {celebrities:,} celebrities in {elapsed:.1f} s into {settings.data}."
         )
-        print_sentence(f"{name} has {world.size(0):,} followers. Next: {command_line_for('up', data)}")
+        print_sentence(f"{name} has {world.follower_count(0):,} followers. Next: {command_line_for('up', data)}")

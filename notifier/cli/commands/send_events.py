@@ -232,7 +232,7 @@ def first_vips(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
 
 
 def _vip_bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
-    shards = range(-(-ports.directory.end() // SHARD_MEMBERS))
+    shards = range(-(-ports.directory.next_number() // SHARD_MEMBERS))
     for begin in range(0, len(shards), SHARDS_PER_READ):
         yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + SHARDS_PER_READ]).items())
 

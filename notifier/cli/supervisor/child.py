@@ -126,7 +126,7 @@ def make_start(arguments: Sequence[str], environment: Mapping[str, str], log: Pa
     command_line = [*arguments, "--parent", str(os.getpid())]
 
     def start() -> RoleProcess | None:
-        if forks and forks.poll_start():
+        if forks and forks.poll_starting():
             return None
         rotate_large_log(log)
         with log.open("ab") as log_file:

@@ -53,7 +53,7 @@ class RoleProcess(Protocol):
 class RoleForks(Protocol):
     """Starts roles as forks of a process that has already imported their modules."""
 
-    def poll_start(self) -> bool:
+    def poll_starting(self) -> bool:
         """Start the fork server if none runs. Return whether it is still starting.
 
         False means that a fork is possible, or that no fork server runs because it failed.
@@ -132,7 +132,7 @@ class ForkServer:
                 start_new_session=True,
             )
 
-    def poll_start(self) -> bool:
+    def poll_starting(self) -> bool:
         if self.process and not self.is_ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):
@@ -208,7 +208,7 @@ def fork_server(profile: str, logs: Path) -> Iterator[ForkServer | None]:
         yield None
         return
     server = ForkServer(profile=profile, log=logs / f"{LOG_NAME}.log")
-    server.poll_start()
+    server.poll_starting()
     try:
         yield server
     finally:

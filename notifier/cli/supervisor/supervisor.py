@@ -13,10 +13,14 @@ from notifier.domain.errors import UnusableEnvironment, Unwritable
 CHECK_INTERVAL_SECONDS = 0.05
 """Seconds between two checks. A check is a few system calls."""
 STOP_TIMEOUT_SECONDS = 2.5
-"""Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
+"""Seconds within which the roles must end once asked to stop. A slower process is killed, which loses nothing."""
 
 MAX_START_FAILURES = 5
-"""Number of exits of one process after which `up` fails. Once all roles were up together, there is no limit."""
+"""Number of successive exits of one process after which `up` fails.
+
+A single exit with ENVIRONMENT_EXIT_CODE is enough. An exit after a steady uptime restarts the count at one. Once the
+process ids were announced, there is no limit.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

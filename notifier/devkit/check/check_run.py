@@ -126,7 +126,7 @@ class CheckPlan:
 
     @property
     def follower_counts(self) -> Mapping[UserId, int]:
-        return {name: self.world.size(number) for name, number in self.world.celebrity_numbers.items()}
+        return {name: self.world.follower_count(number) for name, number in self.world.celebrity_numbers.items()}
 
     def environment(self) -> dict[str, str]:
         variables = {**NO_ROLL_UP, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}

@@ -193,7 +193,7 @@ class StoreCheck:
         return finding if wrong else _with_detail(finding, detail)
 
     def _lane(self, burst: Burst, threshold: int) -> Lane:
-        size = self.world.size(self.world.celebrity_numbers[burst.key.subject.owner])
+        size = self.world.follower_count(self.world.celebrity_numbers[burst.key.subject.owner])
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
@@ -218,7 +218,8 @@ class StoreCheck:
         if subject.kind is not Kind.MENTION:
             return False
         return (
-            self.world.size(self.world.celebrity_numbers[subject.owner]) <= POLICIES[subject.kind].max_small_followers
+            self.world.follower_count(self.world.celebrity_numbers[subject.owner])
+            <= POLICIES[subject.kind].max_small_followers
         )
 
     def _expects_rows(self, truth: ExpectedResult, key: BurstKey) -> bool:

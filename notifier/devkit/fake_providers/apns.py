@@ -186,7 +186,7 @@ class FakeApns:
         environment, app = self._installed.get(token, (requested, topic))
         if not token:
             yield ApnsError(400, "MissingDeviceToken")
-        if not _TOKEN.fullmatch(token) or environment is not requested or self.script.is_elsewhere(token):
+        if not _TOKEN.fullmatch(token) or environment is not requested or self.script.belongs_elsewhere(token):
             yield ApnsError(400, "BadDeviceToken")
         if app != topic:
             yield ApnsError(400, "DeviceTokenNotForTopic")

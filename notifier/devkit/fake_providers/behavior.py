@@ -40,7 +40,10 @@ class ProviderScript:
     gone_for: timedelta = timedelta(days=1)
     """Time between the uninstallation and the start of the fake."""
     elsewhere_share: float = 0.0
-    """Share of the tokens that belong to another environment, project or application server key."""
+    """Share of the tokens that belong to another environment, project or application server key.
+
+    The option `elsewhere` sets it.
+    """
     limited: FaultWindow = NEVER
     """Window of 429 responses. Their Retry-After is the rest of the window."""
     down: FaultWindow = NEVER
@@ -49,7 +52,7 @@ class ProviderScript:
     def is_gone(self, token: str) -> bool:
         return self._fraction("gone", token) < self.gone_share
 
-    def is_elsewhere(self, token: str) -> bool:
+    def belongs_elsewhere(self, token: str) -> bool:
         return self._fraction("elsewhere", token) < self.elsewhere_share
 
     def gone_since(self, started: datetime) -> datetime:

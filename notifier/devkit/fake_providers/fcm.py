@@ -204,7 +204,7 @@ class FakeFcm:
         if self.script.limited.is_active(uptime):
             seconds = retry_after(self.script.limited, uptime)
             return FcmError(status=429, code="RESOURCE_EXHAUSTED", fcm_code="QUOTA_EXCEEDED", retry_after=seconds)
-        if self.script.is_elsewhere(message.target):
+        if self.script.belongs_elsewhere(message.target):
             return FcmError(
                 status=403, code="PERMISSION_DENIED", fcm_code="SENDER_ID_MISMATCH", message="SenderId mismatch"
             )

@@ -22,11 +22,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
 DEFAULT_MAX_BODY_BYTES = 4_096
-"""Body size in bytes that every push service must accept (RFC 8030, 7.2). Firefox on Android accepts 2,744."""
+"""Push services must accept bodies of this size (RFC 8030, 7.2). Firefox on Android is an exception: 2,744 bytes."""
 MAX_TTL_SECONDS = 2_592_000
 URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
-"""Topics that Apple accepts: valid base64url only. Its rule is the strictest."""
+"""Topics of base64url without padding whose length is a multiple of four. Apple's rule is the strictest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class FakePushService:
     find_unknown_browser: Callable[[str], Browser | None] = lambda _: None
     """Called for a path that is not in `browsers`. Returns its browser, or None if the path has no subscription."""
     script: ProviderScript = field(default_factory=ProviderScript)
-    """The elsewhere share is the share of subscriptions with another application server key."""
+    """Scripted misbehavior. Subscriptions that belong elsewhere are refused, as if made with another server key."""
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     redirect: str = ""
     """Target of a redirect for all requests; empty for none."""
@@ -116,7 +116,7 @@ class FakePushService:
     ) -> AuthorizationFault | None:
         origin = None if self.accepts_any_host else self.origin
         fault = authorization_fault(headers.get("authorization"), origin, browser.application_server_key, now)
-        return fault or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
+        return fault or (AuthorizationFault.OTHER_KEY if self.script.belongs_elsewhere(post.path) else None)
 
     def _accept(self, post: Post) -> Reply:
         browser, headers = self._browser(post.path), dict(post.headers)

@@ -64,7 +64,7 @@ class RequestReceiver:
         if stream in self.incomplete:  # trailers
             return self.incomplete.pop(stream) if flags & frames.END_STREAM else None
         if not stream & 1 or stream <= self.last_stream:
-            raise Violation(frames.PROTOCOL_ERROR, "stream id is not new")
+            raise Violation(frames.PROTOCOL_ERROR, "stream id is even or not new")
         self.last_stream = stream
         request = ServerRequest(stream=stream, fields=fields)
         if flags & frames.END_STREAM:
@@ -80,7 +80,8 @@ class RequestReceiver:
             self._unacknowledged_bytes = 0
         if (request := self.incomplete.get(stream)) is None:
             return None
-        request.body += frames.stripped_payload(flags & ~frames.WITH_PRIORITY, payload)
+        # DATA frames have no priority: that flag has no meaning here.
+        request.body += frames.without_padding_and_priority(flags & ~frames.WITH_PRIORITY, payload)
         if len(request.body) > MAX_BODY_BYTES:
             raise Violation(frames.ENHANCE_YOUR_CALM, "body is too large")
         return self.incomplete.pop(stream) if flags & frames.END_STREAM else None

@@ -49,7 +49,7 @@ class Sighting:
     def is_recent(self, now: datetime) -> bool:
         """Return whether the sighting still counts.
 
-        A sighting that counts is recorded in the current hour, because past hours are closed.
+        Record its user as active in the current hour. The roll-up may not read the hour of `at` again.
         """
         return self.at > now - ACTIVE_DAYS[SetKind.ACTIVE_24H] * timedelta(days=1)
 

@@ -103,6 +103,7 @@ class Burst:
             self, count=max(1, self.count), restricted_to=None if self.became_restricted else self.restricted_to
         )
         # A viewer who blocks all listed mentioners may have seen the burst because of mentioners who left the list.
+        # For a retracted or restricted burst this is not assumed.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 

@@ -34,7 +34,9 @@ class DepartedAccountDevices:
     retractions: Retractions
 
     def removals(self, devices: Collection[Device]) -> Sequence[DeviceRemoval]:
-        """Return removals of the devices whose account is deleted or erased. Call this after writing their rows.
+        """Return removals of devices whose account is deleted, or was erased after they were registered.
+
+        Call this after writing the rows of the devices.
 
         The process that deletes or erases an account first stores the flag or retraction, and then reads the account's
         device rows. So either this call finds the flag or retraction, or that process finds the rows.
@@ -98,7 +100,8 @@ class DeviceIndexer:
 
         Most records register a device that the member has already. A bitmap with only such records is skipped if it is
         correct. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
-        replaced reader lose. This reader gets all records of such writes, too, so no further bitmap needs its token.
+        replaced reader lose. Such a write concerns only records that the replaced reader had not committed. This
+        reader gets those records again, so no other bitmap needs our token.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder_by_member = dict(updates) | {

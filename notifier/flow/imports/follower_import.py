@@ -66,7 +66,7 @@ class FollowerImport:
         return resolved.members
 
     def _look_up_range(self, id: int) -> IdRange | None:
-        return self.directory.range_of(UserId(str(id)))
+        return self.directory.id_range_of(UserId(str(id)))
 
     def _write(self, chunk: FollowRowChunk) -> None:
         shards_by_followed = chunk.shards_by_followed()

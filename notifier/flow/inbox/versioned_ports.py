@@ -122,14 +122,14 @@ class VersionedDirectory:
     def lease(self, count: int) -> Member:
         return self.directory.lease(count)
 
-    def end(self) -> Member:
-        return self.directory.end()
+    def next_number(self) -> Member:
+        return self.directory.next_number()
 
     def enrol_range(self, ids: IdRange) -> None:
         self.directory.enrol_range(ids)
 
-    def range_of(self, user: UserId) -> IdRange | None:
-        return self.directory.range_of(user)
+    def id_range_of(self, user: UserId) -> IdRange | None:
+        return self.directory.id_range_of(user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,7 @@ class RollUp:
             self.metrics.activity_emptied.inc()
 
     def _shard_batches(self) -> Iterator[Sequence[int]]:
-        end = -(-self.directory.end() // SHARD_MEMBERS)
+        end = -(-self.directory.next_number() // SHARD_MEMBERS)
         return (range(first, min(first + SHARDS_PER_BATCH, end)) for first in range(0, end, SHARDS_PER_BATCH))
 
     def _process_shards(

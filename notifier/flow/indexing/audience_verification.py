@@ -80,7 +80,7 @@ class AudienceVerification:
     def shards(self, user: UserId) -> Sequence[int]:
         """Return all shards that may contain followers."""
         counts = self.sets.follower_counts(Subject(Kind.MENTION, user))
-        return range(max(len(counts.by_shard), -(-self.directory.end() // SHARD_MEMBERS)))
+        return range(max(len(counts.by_shard), -(-self.directory.next_number() // SHARD_MEMBERS)))
 
     def _compare(self, subject: Subject, shard: int, counts: FollowerCounts) -> ShardComparison:
         subject_sets = {

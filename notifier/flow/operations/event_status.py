@@ -178,7 +178,8 @@ class EventStatusLookup:
         return group_by_account(outcomes, statuses)
 
 
-def note_of(burst: Burst) -> str | None:
+def state_note(burst: Burst) -> str | None:
+    """Return a note if the burst is retracted, became restricted, or is pull-only."""
     if burst.is_retracted:
         return RETRACTED_NOTE
     if burst.became_restricted:

@@ -43,7 +43,7 @@ class MemoryDirectory:
             self._free += count
             return first
 
-    def end(self) -> Member:
+    def next_number(self) -> Member:
         return Member(self._free)
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
@@ -60,7 +60,7 @@ class MemoryDirectory:
         self._ranges = [*(existing for existing in self._ranges if existing != ids), ids]
         self._free = max(self._free, ids.end)
 
-    def range_of(self, user: UserId) -> IdRange | None:
+    def id_range_of(self, user: UserId) -> IdRange | None:
         prefix, number = split_id(user) or ("", -1)
         candidates = (ids for ids in self._ranges if ids.prefix == prefix)
         return next((ids for ids in candidates if ids.member_of(number) is not None), None)
@@ -70,7 +70,7 @@ class MemoryDirectory:
 
     def _in_range(self, user: UserId) -> DirectoryEntry | None:
         _, number = split_id(user) or ("", -1)
-        ids = self.range_of(user)
+        ids = self.id_range_of(user)
         member = ids.member_of(number) if ids else None
         return None if member is None else DirectoryEntry(user=user, member=member)
 

@@ -74,7 +74,7 @@ class MemoryPeople:
         return self._viewer(user, member)
 
     async def cached_member(self, user: UserId) -> Member | None:
-        parts, ids = split_id(user), self._directory.range_of(user)
+        parts, ids = split_id(user), self._directory.id_range_of(user)
         return ids.member_of(parts[1]) if parts and ids else None
 
     async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:

@@ -82,15 +82,15 @@ def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
 def test_celebrity_has_as_many_followers_as_the_formula_says(world: World) -> None:
     bitmaps = WorldBitmaps(world)
     for celebrity_number in range(world.celebrities):
-        assert sum(count(bitmaps.followers(celebrity_number, shard)) for shard in range(world.shards)) == world.size(
-            celebrity_number
-        )
+        assert sum(
+            count(bitmaps.followers(celebrity_number, shard)) for shard in range(world.shards)
+        ) == world.follower_count(celebrity_number)
 
 
 def test_formulas_give_the_documented_numbers() -> None:
     """Check the example in docs/fixture.md."""
     world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
-    assert [world.size(celebrity_number) for celebrity_number in range(7)] == [
+    assert [world.follower_count(celebrity_number) for celebrity_number in range(7)] == [
         1_000_000,
         250_000,
         62_500,
@@ -224,7 +224,11 @@ def test_follows_agree_with_member_sets_without_muted() -> None:
 def test_second_celebrity_has_the_requested_followers() -> None:
     world, store = replace(SMALL, second_followers=77_777), Store()
     load(world, store)
-    assert [world.size(celebrity_number) for celebrity_number in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
+    assert [world.follower_count(celebrity_number) for celebrity_number in range(3)] == [
+        SMALL.follower_count(0),
+        77_777,
+        SMALL.follower_count(2),
+    ]
     assert store.sets.follower_counts(world.subject(1)).total == 77_777
 
 
@@ -274,7 +278,7 @@ def test_loading_twice_is_idempotent() -> None:
     load(SMALL, store)
     after = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     assert before == after
-    assert sum(map(len, before.values())) == SMALL.size(2) == sets.follower_counts(SMALL.subject(2)).total
+    assert sum(map(len, before.values())) == SMALL.follower_count(2) == sets.follower_counts(SMALL.subject(2)).total
 
 
 def test_directory_has_users_and_then_celebrities() -> None:

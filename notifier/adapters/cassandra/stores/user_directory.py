@@ -106,7 +106,7 @@ class MemberNumbers:
     def raise_to(self, end: int) -> None:
         self._counter.raise_to(end)
 
-    def end(self) -> Member:
+    def next_number(self) -> Member:
         return Member(self._counter.next_number())
 
 
@@ -129,7 +129,7 @@ USERS_PER_QUERY = 64
 
 _SELECT_ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _SELECT_USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
-_SELECT_RANGE_OF_MEMBER = """
+_SELECT_ID_RANGE_OF_MEMBER = """
     SELECT prefix, first_id, count, member FROM member_ranges WHERE list_name = 'ranges' AND member <= ? LIMIT 1
 """
 _SELECT_DELETED = "SELECT shard, member FROM deleted_members WHERE shard = ? AND member = ?"
@@ -163,7 +163,9 @@ class CassandraDirectory:
             blocks[block_of(member)].append(member)
         rows = [row for rows in self._cluster.query_each(_SELECT_USERS, blocks.items()) for row in rows]
         users = {Member(row.member): UserId(row.user) for row in rows}
-        return users | users_in_ranges((member for member in members if member not in users), self._ranges_of_members)
+        return users | users_in_ranges(
+            (member for member in members if member not in users), self._id_ranges_of_members
+        )
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         members = {user: account.member for user, account in self.accounts(users).items()}
@@ -179,8 +181,8 @@ class CassandraDirectory:
     def lease(self, count: int) -> Member:
         return self._numbers.lease(count)
 
-    def end(self) -> Member:
-        return self._numbers.end()
+    def next_number(self) -> Member:
+        return self._numbers.next_number()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         # Write the member rows first, so that each account can be found by its number. Mark deleted members before the
@@ -204,25 +206,30 @@ class CassandraDirectory:
     def enrol_range(self, ids: IdRange) -> None:
         # Write the table by member first, as in `assign_numbers`. After an interruption the caller enrols the range
         # again.
-        for query, values in ((SELECT_RANGE_OF_ID, (ids.prefix, ids.last)), (_SELECT_RANGE_OF_MEMBER, (ids.end - 1,))):
+        for query, values in (
+            (SELECT_RANGE_OF_ID, (ids.prefix, ids.last)),
+            (_SELECT_ID_RANGE_OF_MEMBER, (ids.end - 1,)),
+        ):
             if rows := self._cluster.query(query, values):
-                ids.require_disjoint(id_range_of(rows))
+                ids.require_disjoint(id_range_from(rows))
         self._numbers.raise_to(ids.end)
         self._cluster.query(_PUT_MEMBER_RANGE, (ids.first_member, ids.count, ids.prefix, ids.first))
         self._cluster.query(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.first_member))
 
-    def range_of(self, user: UserId) -> IdRange | None:
+    def id_range_of(self, user: UserId) -> IdRange | None:
         if (parts := split_id(user)) is None:
             return None
         [range_] = self._ranges_of_ids([parts])
         return range_ if range_ and range_.member_of(parts[1]) is not None else None
 
     def _ranges_of_ids(self, id_parts: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
-        return [id_range_of(rows) if rows else None for rows in self._cluster.query_each(SELECT_RANGE_OF_ID, id_parts)]
+        return [
+            id_range_from(rows) if rows else None for rows in self._cluster.query_each(SELECT_RANGE_OF_ID, id_parts)
+        ]
 
-    def _ranges_of_members(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
-        results = self._cluster.query_each(_SELECT_RANGE_OF_MEMBER, [(member,) for member in members])
-        return [id_range_of(rows) if rows else None for rows in results]
+    def _id_ranges_of_members(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
+        results = self._cluster.query_each(_SELECT_ID_RANGE_OF_MEMBER, [(member,) for member in members])
+        return [id_range_from(rows) if rows else None for rows in results]
 
     def _single_accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
         queries = [(bucket, list(bucket_users)) for bucket, bucket_users in _by_bucket(users)]
@@ -271,7 +278,7 @@ def account_of(row: Any) -> DirectoryEntry:
     return unpack(DirectoryEntry, row.account)
 
 
-def id_range_of(rows: list[Any]) -> IdRange:
+def id_range_from(rows: list[Any]) -> IdRange:
     [row] = rows
     return IdRange(prefix=row.prefix, first=row.first_id, count=row.count, first_member=Member(row.member))
 

@@ -24,7 +24,7 @@ from notifier.adapters.cassandra.stores.user_directory import (
     SELECT_CURRENT_FLAGS,
     SELECT_RANGE_OF_ID,
     account_of,
-    id_range_of,
+    id_range_from,
 )
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
@@ -182,7 +182,7 @@ class CassandraPeople:
         rows = await self._async_queries(SELECT_RANGE_OF_ID, parts)
         if not rows:
             return None
-        range_ = id_range_of(rows)
+        range_ = id_range_from(rows)
         member = range_.member_of(parts[1])
         if member is not None:
             self._id_ranges.remember(range_)

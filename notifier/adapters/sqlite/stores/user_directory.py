@@ -33,7 +33,7 @@ _PUT_RANGE = "INSERT OR REPLACE INTO user_ranges (prefix, first_id, count, membe
 _SELECT_RANGE_OF_ID = (
     "SELECT prefix, first_id, count, member FROM user_ranges WHERE prefix = ? AND first_id <= ? ORDER BY 2 DESC LIMIT 1"
 )
-_SELECT_RANGE_OF_MEMBER = (
+_SELECT_ID_RANGE_OF_MEMBER = (
     "SELECT prefix, first_id, count, member FROM user_ranges WHERE member <= ? ORDER BY 4 DESC LIMIT 1"
 )
 _SELECT_NEXT_NUMBER = "SELECT next_number FROM counters WHERE name = 'members'"
@@ -91,7 +91,7 @@ class SqliteDirectory:
         with self._db.write() as c:
             return _lease(c, count)
 
-    def end(self) -> Member:
+    def next_number(self) -> Member:
         with self._db.read() as c:
             return Member(c.execute(_SELECT_NEXT_NUMBER).fetchone()[0])
 
@@ -106,16 +106,16 @@ class SqliteDirectory:
         with self._db.write() as c:
             for cursor in (
                 c.execute(_SELECT_RANGE_OF_ID, (ids.prefix, ids.last)),
-                c.execute(_SELECT_RANGE_OF_MEMBER, (ids.end - 1,)),
+                c.execute(_SELECT_ID_RANGE_OF_MEMBER, (ids.end - 1,)),
             ):
                 for row in cursor.fetchall():
                     ids.require_disjoint(_range(row))
             c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.first_member))
             c.execute(_RAISE_NEXT_NUMBER, (ids.end,))
 
-    def range_of(self, user: UserId) -> IdRange | None:
+    def id_range_of(self, user: UserId) -> IdRange | None:
         with self._db.read() as c:
-            return range_of(c, user)
+            return id_range_of(c, user)
 
 
 def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, DirectoryEntry]:
@@ -139,7 +139,7 @@ def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
     users = {Member(member): UserId(user) for member, user in c.execute(_SELECT_USERS, (json.dumps(list(members)),))}
     return users | users_in_ranges(
-        (member for member in members if member not in users), partial(_ranges_of_members, c)
+        (member for member in members if member not in users), partial(_id_ranges_of_members, c)
     )
 
 
@@ -154,7 +154,7 @@ def _write_entries(c: sqlite3.Connection, accounts: Collection[DirectoryEntry]) 
     c.executemany(_PUT_MEMBER, [(account.member, account.user) for account in accounts])
 
 
-def range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
+def id_range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
     if (parts := split_id(user)) is None:
         return None
     [range_] = _ranges_of_ids(c, [parts])
@@ -166,8 +166,8 @@ def _ranges_of_ids(c: sqlite3.Connection, id_parts: Sequence[tuple[str, int]]) -
     return [row and _range(row) for row in rows]
 
 
-def _ranges_of_members(c: sqlite3.Connection, members: Sequence[Member]) -> Sequence[IdRange | None]:
-    rows = [c.execute(_SELECT_RANGE_OF_MEMBER, (member,)).fetchone() for member in members]
+def _id_ranges_of_members(c: sqlite3.Connection, members: Sequence[Member]) -> Sequence[IdRange | None]:
+    rows = [c.execute(_SELECT_ID_RANGE_OF_MEMBER, (member,)).fetchone() for member in members]
     return [row and _range(row) for row in rows]
 
 

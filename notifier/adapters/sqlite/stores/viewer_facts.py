@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
     subject_preferences_of,
     user_blocks_of,
 )
-from notifier.adapters.sqlite.stores.user_directory import accounts_of, range_of
+from notifier.adapters.sqlite.stores.user_directory import accounts_of, id_range_of
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, shard_of
@@ -72,7 +72,7 @@ class SqlitePeople:
     def _member(self, user: UserId) -> Member | None:
         with self._db.read() as c:
             account = accounts_of(c, [user]).get(user)
-            if account is not None and self._ranges.member_of(user) is None and (range_ := range_of(c, user)):
+            if account is not None and self._ranges.member_of(user) is None and (range_ := id_range_of(c, user)):
                 self._ranges.remember(range_)
         return None if account is None or account.deleted else account.member
 

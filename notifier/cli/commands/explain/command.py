@@ -24,7 +24,7 @@ from notifier.domain.push.send_log import SendBatch
 from notifier.domain.users.digest import DigestSchedule, digest_key, is_in_digest
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.visibility import HiddenReason, Viewer, hidden_reason, is_unread
-from notifier.flow.operations.event_status import note_of
+from notifier.flow.operations.event_status import state_note
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox import InboxPosition
 
@@ -38,7 +38,7 @@ VISIBILITY_SENTENCES = {
     HiddenReason.MUTED: "The user has muted the subject.",
     HiddenReason.BEFORE_FOLLOW: "It opened before the subject became visible to the user.",
     HiddenReason.RESTRICTED: "Its author is protected, and the user doesn't follow the author.",
-    HiddenReason.BLOCKED: "A user block hides the account from the user, or all authors who mentioned it.",
+    HiddenReason.BLOCKED: "User blocks hide the account, or every author who mentioned it, from the user.",
     HiddenReason.VOLUME: "The user's preference for the subject, or for everything, excludes it.",
     HiddenReason.HIDDEN: "The user has hidden it.",
 }
@@ -114,7 +114,7 @@ async def explanation(
         "visible_from": _format_visible_from(viewer.follows.get(key.subject)),
         "snapshot": _snapshot_json(snapshot, member),
         "row": _row_json(await _row_of(reads, burst, member), member),
-        "note": note_of(burst),
+        "note": state_note(burst),
         "slices": _slice_json(progress, shard, now, throttle_ids),
         "alerts": [alert_json(alert) for alert in explained_alerts(case)],
         "marks": _mark_json(burst, viewer),
@@ -151,7 +151,8 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObjec
 def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObject | None:
     """Describe the member in the audience snapshot.
 
-    Of dormant and suppressed members, the snapshot has only the counts.
+    `tiers` has no dormant or suppressed members: the snapshot has only their counts. A dormant member may still be in
+    `to_alert`.
     """
     if snapshot is None:
         return None

@@ -51,7 +51,13 @@ IDLE = {
     *("backpressure.level", "backlog_report.publish"),
     *("held_mentions.waiting", "held_mentions.count"),
     *("backpressure.set_level", "pull.generation", "heads.unpublished", "inbox.delete_expired"),
-    *("epochs.begin", "directory.end", "active_hours.read", "active_hours.last_roll_up", "active_hours.record_roll_up"),
+    *(
+        "epochs.begin",
+        "directory.next_number",
+        "active_hours.read",
+        "active_hours.last_roll_up",
+        "active_hours.record_roll_up",
+    ),
 }
 """Calls of a thread that has nothing to do."""
 IDLE_AFTER = 16
