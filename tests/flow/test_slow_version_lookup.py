@@ -42,5 +42,5 @@ def test_known_user_does_not_wait_for_a_slow_lookup() -> None:
         return waits
 
     waits = asyncio.run(run())
-    assert min(waits) >= MAX_WAIT.total_seconds() * 0.95  # also of those who came during the look-up; clocks are coarse
+    assert min(waits) >= MAX_WAIT.total_seconds() * 0.95  # also for callers during the look-up; clocks are coarse
     assert max(waits) < LOOKUP_SECONDS / 2  # far more than MAX_WAIT, for a busy machine
