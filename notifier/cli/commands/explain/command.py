@@ -223,7 +223,7 @@ def _print_explanation(report: JsonObject) -> None:
             "opened": report["opened_at"],
             **_digest_row(report["digest"]),
             "visible from": report["visible_from"] or "never",
-            "snapshot": _snapshot_sentence(report["snapshot"]),
+            "snapshot": snapshot_sentence(report["snapshot"]),
             "row": _row_sentence(report["row"]),
             "note": report["note"],
             **{_slice_name(item): _slice_text(item) for item in slices if item["step"] in steps},
@@ -250,9 +250,10 @@ def _slice_text(slice_: JsonObject) -> str:
     return f"{slice_['state']} until {slice_['until']}" if slice_["until"] else str(slice_["state"])
 
 
-def _snapshot_sentence(snapshot: object) -> str:
+def snapshot_sentence(snapshot: object) -> str:
     if not isinstance(snapshot, dict):
         return "none yet, or expired"
+    alerted = ", to be alerted" if snapshot["push"] else ""  # also possible for a dormant member
     if snapshot["tier"] is None:
-        return f"in no tier; shard {snapshot['shard']} has {snapshot['dormant_in_shard']:,} dormant members"
-    return f"in {snapshot['tier']}" + (", to be alerted" if snapshot["push"] else "")
+        return f"in no tier{alerted}; shard {snapshot['shard']} has {snapshot['dormant_in_shard']:,} dormant members"
+    return f"in {snapshot['tier']}{alerted}"
