@@ -51,7 +51,7 @@ class Watcher:
         before = _burst(self._shown())
         pressed = monotonic()
         self.free_at = pressed + STORM_INTERVAL_SECONDS
-        with self.page.expect_response("**/demo/storm") as answered:
+        with self.page.expect_response("**/demo/storm*") as answered:
             self.page.click("#storm")
         says = answered.value.json()["message"]
         assert "a new burst" in says, says
