@@ -39,7 +39,7 @@ export class Actions {
     const item = store.find(burst);
     this.undoable = item;
     this.priorIndex = store.indexOf(burst);
-    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // "unread" only if the user set that mark: it stays when the row is seen
+    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // a mark "unread" of the user stays when the row is seen
     this.mark(item, "hidden");
     view.showToast(texts.hidden, texts.undo, () => this.undo());
     this.scheduleDismiss();

@@ -163,7 +163,7 @@ export class Inbox {
     }
     if (!store.seenToken || store.seenToken === this.sentToken || !(store.hasUnseen() || (!this.sentToken && store.badge.count))) return;
     this.sentToken = store.seenToken;
-    const read = store.markSeen(); // before the server answers: the server's next count shows whether it agrees
+    const read = store.markSeen(); // the server may disagree in its next count
     const write = this.tracker.beginWrite(new Map([...read.map((burst) => [burst, { unread: false }]), ["count", store.badge]]));
     this.render();
     try {
@@ -263,7 +263,6 @@ export class Inbox {
     this.sentBadge = `${count}${more}`;
   }
 
-  // Returns false if the event was canceled.
   dispatch(type, detail) {
     return this.host.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true, cancelable: type === "open" }));
   }

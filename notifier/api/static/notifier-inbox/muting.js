@@ -53,7 +53,7 @@ export class Muting {
       const preference = await change();
       if (preference) await inbox.api.updateSubject(subject, preference);
     } catch {
-      if (!inbox.closed) inbox.actions.showToast(this.texts.uncertain, ...onError); // the server may have received the change
+      if (!inbox.closed) inbox.actions.showToast(this.texts.uncertain, ...onError); // the server may have it
     }
     inbox.store.muted.delete(subject);
     if (!inbox.closed) inbox.load(); // rows that opened meanwhile

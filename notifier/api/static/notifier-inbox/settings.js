@@ -99,7 +99,6 @@ export class Settings {
     this.updateFields();
   }
 
-  // Whether any setting depends on the user's time zone.
   usesTimeZone() {
     return this.quiet.checked || this.volume() === "digest" || usesDigest(this.current) || Number(this.digestHour.value) !== this.current.digest_hour;
   }

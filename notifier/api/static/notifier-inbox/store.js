@@ -8,7 +8,7 @@ const withChanges = (item, changes) => (changes.has(item.burst) ? { ...item, ...
 
 export class Store {
   items = []; // shown rows
-  waiting = new Map(); // new rows behind the pill (the button "3 new"), so that nothing moves while the user reads
+  waiting = new Map(); // new rows behind the pill "3 new"
   next = undefined; // the cursor of older rows; null at the end, undefined if the search must start from the top
   topMissing = false; // the newest rows are not loaded: the user is far down, or was away for a long time
   seenToken = null; // seen token that covers the shown rows, but no waiting ones
@@ -119,14 +119,12 @@ export class Store {
     return this.upsert(known ? { ...item, unread: known.unread } : item, show);
   }
 
-  // Adds missed rows. Returns how many are new.
   insertMissed(items, show, changes) {
     let added = 0;
     for (const item of items.toReversed()) if (this.isInRange(item)) added += this.upsert(withChanges(item, changes), show);
     return added;
   }
 
-  // Whether the item belongs between the loaded rows.
   isInRange(item) {
     return this.loaded && !this.topMissing && (this.next === null || openedAt(item) >= openedAt(this.items.at(-1) ?? { opened_at: Infinity }));
   }
@@ -171,7 +169,6 @@ export class Store {
     for (const item of page.items) if (hidden.has(item.burst) && !changes.has(item.burst)) this.applyMarked(item);
   }
 
-  // Undoes a mark whose request failed.
   undoMark(item) {
     this.hidden.delete(item.burst);
     this.keptUnread.delete(item.burst);
@@ -202,7 +199,6 @@ export class Store {
     return this.items.find((item) => item.burst === burst);
   }
 
-  // Returns a shown or waiting row.
   get(burst) {
     return this.waiting.get(burst) ?? this.find(burst);
   }

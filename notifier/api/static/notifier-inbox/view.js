@@ -76,7 +76,6 @@ export class View {
     return row;
   }
 
-  // Removes a row. Its focus moves to a neighbor.
   removeRow(burst, { node }) {
     const neighbor = node.matches(":focus-within") ? (node.nextElementSibling ?? node.previousElementSibling) : null;
     node.remove();
