@@ -133,7 +133,9 @@ class PageDeadline:
                     if not scope.expired():
                         scope.reschedule(loop.time())
 
-                timer = RepeatingTimer(max(time_limit - spent, time_limit * MIN_SHARE), expire)
+                # A clock that was set back makes the spent time negative.
+                left = min(max(time_limit - spent, time_limit * MIN_SHARE), time_limit)
+                timer = RepeatingTimer(left, expire)
                 try:
                     yield
                 finally:
