@@ -58,24 +58,11 @@ class KafkaLogConsumer:
     # Methods of the port.
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        # Poll even at limit 0: a member that stops polling is removed from the group. Pausing its partitions is no
-        # alternative, because the library never resumes them (workarounds.py).
-        if not self._buffer or self._unloaded_partitions or limit == 0:
-            self._fill_buffer(wait)
-        if self._topic_was_recreated():
-            self._leave_to_rejoin("the topic was deleted and recreated")
-            return []
         try:
-            self._update_withheld_partitions()
-        finally:
-            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED_RECORDS:
-                self.close()
-        if self._unloaded_partitions:
-            return []
-        return [
-            with_incarnation(self._pop_next_record(), self._incarnation)
-            for _ in range(min(limit, self._buffered_count()))
-        ]
+            return self._poll(limit, wait)
+        except LogUnavailable:
+            self._note_progress(is_stalled=True)
+            raise
 
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
@@ -99,13 +86,15 @@ class KafkaLogConsumer:
     def lag(self) -> int:
         if self._membership is None or not (self._committed or self._unloaded_partitions):
             return 0
-        self._load_commits()
-        bounds = self._membership.bounds(self._committed)
-        if any(bounds[number][1] < offset for number, offset in self._committed.items()):
-            self.close()  # the topic was recreated, and the library has not detected it yet
-            return 0
-        lag = sum(bounds[number][1] - max(bounds[number][0], offset) for number, offset in self._committed.items())
-        self._check_for_stall(lag)
+        try:
+            lag = self._measure_lag(self._membership)
+        except LogUnavailable:
+            self._note_progress(is_stalled=True)
+            raise
+        # The unread records of a withheld partition are a lag, but no stall.
+        withheld = self._growth.withheld.keys() & self._committed.keys()
+        reads_nothing = lag > 0 and self._last_read_was_empty and not self._buffer and not withheld
+        self._note_progress(is_stalled=reads_nothing or bool(self._unloaded_partitions))
         return lag
 
     def close(self) -> None:
@@ -152,18 +141,16 @@ class KafkaLogConsumer:
         if has_partitions or not self._watchdog.has_joined() or not self._watchdog.idle_check_is_due(now):
             return False
         self._watchdog.on_idle_check(now)
-        return membership.has_unassigned_partitions()
+        is_left_out = membership.has_unassigned_partitions()
+        self._note_progress(is_stalled=False)
+        return is_left_out
 
-    def _check_for_stall(self, lag: int) -> None:
-        """Replace the membership if it reads nothing for too long despite a lag.
-
-        The unread records of a withheld partition are a lag, but no stall.
-        """
-        withheld = self._growth.withheld.keys() & self._committed.keys()
-        now, is_stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not withheld
-        self._watchdog.on_lag_checked(now, is_stalled=is_stalled)
-        if self._watchdog.stall_is_over_limit(now):
-            self._leave_to_rejoin(f"it has read none of {lag} records for {STALL_TIMEOUT:g} s")
+    def _note_progress(self, *, is_stalled: bool) -> None:
+        """Replace the membership if it has been stalled for too long."""
+        now = self._monotonic()
+        self._watchdog.on_progress_checked(now, is_stalled=is_stalled)
+        if self._membership is not None and self._watchdog.stall_is_over_limit(now):
+            self._leave_to_rejoin(f"it has read nothing for {STALL_TIMEOUT:g} s")
 
     def _topic_was_recreated(self) -> bool:
         """Return whether the topic was deleted and recreated.
@@ -188,6 +175,34 @@ class KafkaLogConsumer:
         self._unloaded_partitions.clear()
 
     # Reading and committing.
+
+    def _poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
+        # Poll even at limit 0: a member that stops polling is removed from the group. Pausing its partitions is no
+        # alternative, because the library never resumes them (workarounds.py).
+        if not self._buffer or self._unloaded_partitions or limit == 0:
+            self._fill_buffer(wait)
+        if self._topic_was_recreated():
+            self._leave_to_rejoin("the topic was deleted and recreated")
+            return []
+        try:
+            self._update_withheld_partitions()
+        finally:
+            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED_RECORDS:
+                self.close()
+        if self._unloaded_partitions:
+            return []
+        return [
+            with_incarnation(self._pop_next_record(), self._incarnation)
+            for _ in range(min(limit, self._buffered_count()))
+        ]
+
+    def _measure_lag(self, membership: GroupMembership) -> int:
+        self._load_commits()
+        bounds = membership.bounds(self._committed)
+        if any(bounds[number][1] < offset for number, offset in self._committed.items()):
+            self.close()  # the topic was recreated, and the library has not detected it yet
+            return 0
+        return sum(bounds[number][1] - max(bounds[number][0], offset) for number, offset in self._committed.items())
 
     def _fill_buffer(self, wait: timedelta) -> None:
         records = self._poll_membership(wait)

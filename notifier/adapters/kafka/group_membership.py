@@ -18,6 +18,7 @@ from notifier.adapters.kafka.workarounds import (
     AssignmentListener,
     RebalanceListener,
     create_client,
+    ensure_metadata_refresh,
     has_unassigned_partitions,
     leave_group,
     topic_id,
@@ -41,7 +42,7 @@ REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 FENCED_REJOIN_DELAY = 60.0
 """Pause before a member rejoins after another process has taken its instance id."""
 STALL_TIMEOUT = 30.0
-"""Longest time for which polls may return no records despite a lag."""
+"""Longest time for which polls may return no records despite a lag, or without its measurement."""
 IDLE_CHECK_INTERVAL = 5.0
 """Seconds after which a member without partitions asks the brokers again whether some partition has no reader."""
 
@@ -94,6 +95,7 @@ class GroupMembership:
     def poll(self, wait: timedelta) -> Sequence[Logged]:
         """Return the next records, and stay a member of the group."""
         min_wait = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
+        ensure_metadata_refresh(self._consumer)
         with translated("Reading the log failed"):
             # Rewind before the read. If a rewind after it failed, the records just read would be lost.
             self._listener.rewind_partitions(self._topic, QUERY_TIMEOUT_MS)
@@ -195,7 +197,7 @@ class MembershipWatchdog:
     stalled_since: float = inf
 
     def on_joining(self, now: float) -> None:
-        self.join_deadline = now + JOIN_TIMEOUT
+        self.join_deadline, self.stalled_since = now + JOIN_TIMEOUT, inf
 
     def on_assigned(self, now: float) -> None:
         self.join_deadline, self.idle_checked_at = inf, now
@@ -213,7 +215,6 @@ class MembershipWatchdog:
         self.fenced_until = now + FENCED_REJOIN_DELAY
 
     def on_closed(self, now: float) -> None:
-        self.stalled_since = inf
         self.on_revoked(now)
 
     def is_fenced(self, now: float) -> bool:
@@ -231,7 +232,7 @@ class MembershipWatchdog:
     def on_idle_check(self, now: float) -> None:
         self.idle_checked_at = now
 
-    def on_lag_checked(self, now: float, *, is_stalled: bool) -> None:
+    def on_progress_checked(self, now: float, *, is_stalled: bool) -> None:
         self.stalled_since = min(self.stalled_since, now) if is_stalled else inf
 
     def stall_is_over_limit(self, now: float) -> bool:

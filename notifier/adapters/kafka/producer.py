@@ -8,7 +8,7 @@ from time import monotonic
 from kafka import KafkaProducer
 
 from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE, Access, translate, translated
-from notifier.adapters.kafka.workarounds import PRODUCER_OPTIONS, create_producer
+from notifier.adapters.kafka.workarounds import PRODUCER_OPTIONS, create_producer, ensure_metadata_refresh
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 
@@ -90,6 +90,7 @@ class LogProducer:
                     max_block_ms=int(APPEND_SECONDS * 500),  # half of the time limit
                     delivery_timeout_ms=int(APPEND_SECONDS * 1_000),
                 )
+            ensure_metadata_refresh(self._client)
             return self._client
         finally:
             self._lock.release()

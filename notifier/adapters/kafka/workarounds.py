@@ -24,6 +24,8 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.protocol.metadata import MetadataRequest
 
+LOGGER = logging.getLogger("notifier.kafka")
+
 PRODUCER_OPTIONS: Mapping[str, Any] = {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
 """Producer options that replace idempotence.
 
@@ -108,7 +110,27 @@ def create_client(client_class: type[ClientT], **options: Any) -> ClientT:
         raise
 
 
-# Busy loop while a partition has no leader.
+# Metadata refresh that ends for good, and busy loop while a partition has no leader.
+
+
+def cluster_metadata(client: KafkaConsumer | KafkaProducer) -> Any:
+    return client._metadata if isinstance(client, KafkaProducer) else client._cluster
+
+
+def ensure_metadata_refresh(client: KafkaConsumer | KafkaProducer) -> None:
+    """Start the client's refresh of its metadata again if an error has ended it.
+
+    The refresh is a task that an unexpected error ends, such as a set that another thread changes during an iteration.
+    The library does not start it again: a topic, partition or leader that the client does not know yet stays unknown.
+    """
+    cluster = cluster_metadata(client)
+    with cluster._lock:
+        refresh = cluster._refresh_loop_future
+        if refresh is None or not refresh.is_done or cluster.closed:
+            return
+        cluster._refresh_loop_future = None
+    LOGGER.warning("the metadata refresh of a Kafka client ended, and starts again: %r", refresh.exception)
+    cluster.request_update()
 
 
 def create_producer(**options: Any) -> KafkaProducer:
@@ -119,7 +141,7 @@ def create_producer(**options: Any) -> KafkaProducer:
     A pending request need not be repeated.
     """
     producer = create_client(KafkaProducer, **options)
-    cluster = producer._metadata
+    cluster = cluster_metadata(producer)
     request = cluster.request_update
 
     def request_update() -> Any:
@@ -192,6 +214,9 @@ async def _handshake(manager: Any, node_id: object, timeout_ms: int) -> None:
 
 # Consumer groups.
 
+SETTLED_GROUP_STATES = ("Stable", "Empty", "Dead")
+"""States of a group in which no rebalance is in progress."""
+
 
 def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id: str) -> None:
     """Remove a static member; `KafkaConsumer.close()` keeps it in the group until its lease expires.
@@ -202,14 +227,14 @@ def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id
 
 
 def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
-    """Return whether the group is stable although some partition of the topic has no reader.
+    """Return whether some partition of the topic has no reader, and no rebalance is in progress.
 
     A group leader without metadata of the topic assigns no partitions, and does not repeat the assignment when the
-    metadata arrives.
+    metadata arrives. A member that the brokers have removed may not notice it, and its group is then empty.
     """
     description = admin.describe_groups([group])[group]
     [topic_description] = admin.describe_topics([topic])
-    if description["group_state"] != "Stable":
+    if description["group_state"] not in SETTLED_GROUP_STATES:
         return False
     assignments = [member["member_assignment"] for member in description["members"]]
     assigned = sum(
@@ -224,7 +249,7 @@ def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -
 
 def topic_id(consumer: KafkaConsumer, topic: str) -> object:
     """Return the broker's id of the topic, or None if it is unknown. The library has no public method for it."""
-    return consumer._cluster.topic_id(topic)
+    return cluster_metadata(consumer).topic_id(topic)
 
 
 class AssignmentListener(Protocol):

@@ -183,10 +183,11 @@ class CheckRun:
         WorldLoader.into(self.ports)(self.plan.world)
         self.report("starting")
         with self.instance:
-            timeouts = self._warm_up()
+            if timeouts := self._warm_up():
+                return timeouts  # the storm would not be delivered either
             self._send_storm()
             self.report("waiting until everything is delivered")
-            timeouts += self._drain()
+            timeouts = self._drain()
             self.report("comparing rows, audience snapshots, ledger and inboxes with the formulas")
             return [*self._check(), *timeouts]
 

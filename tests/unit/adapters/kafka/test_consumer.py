@@ -1,13 +1,13 @@
 """A Kafka consumer replaces a stalled membership and keeps one that only waits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.kafka.connection import Access, Fenced, UnreadableBatch
+from notifier.adapters.kafka.connection import Access, Fenced, PartitionsLost, UnreadableBatch
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
 from notifier.adapters.kafka.group_membership import (
     FENCED_REJOIN_DELAY,
@@ -32,7 +32,7 @@ class FakeMembership(GroupMembership):
         self.listener, self.has_unassigned = listener, has_unassigned
         self.batches = [list[Logged]()]
         self.poll_error: Exception | None = None
-        self.commits_unknown = False
+        self.commits_unknown = self.commits_refused = self.ends_unknown = False
         self.end = 10
         self.closed = False
 
@@ -44,12 +44,15 @@ class FakeMembership(GroupMembership):
     def commits(self) -> Mapping[int, int | None]:
         if self.commits_unknown:
             raise LogUnavailable
-        return {0: 0}
+        return {0: None if self.commits_refused else 0}
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        pass
+        if self.commits_refused:
+            raise PartitionsLost
 
     def bounds(self, partitions: Iterable[int]) -> Mapping[int, tuple[int, int]]:
+        if self.ends_unknown:
+            raise LogUnavailable
         return dict.fromkeys(partitions, (0, self.end))
 
     def topic_incarnation(self) -> str:
@@ -100,6 +103,12 @@ class Harness:
     def poll(self, limit: int = 10) -> int:
         return len(self.consumer.poll(limit, NO_WAIT))
 
+    def step(self) -> None:
+        """Poll and measure the lag, as the pump does after each step that did not fail."""
+        with suppress(LogUnavailable):
+            self.poll()
+            self.consumer.lag()
+
 
 def joined(*partitions: int, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> Harness:
     harness = Harness(idle_check_interval=idle_check_interval, has_unassigned=has_unassigned)
@@ -140,6 +149,43 @@ def test_membership_is_replaced_if_it_reads_none_of_its_backlog() -> None:
         harness.poll()
         assert harness.consumer.lag() == 10
         assert harness.first.closed == closed
+
+
+def break_polls(membership: FakeMembership) -> None:
+    membership.poll_error = LogUnavailable()
+
+
+def break_lag(membership: FakeMembership) -> None:
+    membership.ends_unknown = True
+
+
+def refuse_first_commits(membership: FakeMembership) -> None:
+    membership.commits_refused = True
+
+
+@pytest.mark.parametrize("break_", [break_polls, break_lag, refuse_first_commits])
+def test_membership_is_replaced_if_its_client_is_broken(break_: Callable[[FakeMembership], None]) -> None:
+    harness = joined(0)
+    break_(harness.first)
+    for seconds, closed in ((0.0, [False]), (STALL_TIMEOUT - 1, [False]), (2.0, [True])):
+        harness.now += seconds
+        harness.step()
+        assert harness.closed == closed
+    harness.step()
+    assert harness.closed == [True, False]
+
+
+@pytest.mark.parametrize("break_", [break_polls, break_lag])
+def test_membership_is_kept_if_its_client_recovers(break_: Callable[[FakeMembership], None]) -> None:
+    harness = joined(0)
+    harness.first.end = 0
+    for _ in range(3):
+        break_(harness.first)
+        harness.step()
+        harness.now += STALL_TIMEOUT - 1
+        harness.first.poll_error, harness.first.ends_unknown = None, False
+        harness.step()
+    assert harness.closed == [False]
 
 
 def test_long_silence_is_not_a_stall() -> None:

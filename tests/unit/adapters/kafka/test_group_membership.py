@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kafka import TopicPartition
+from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaTimeoutError
 
 from notifier.adapters.kafka.connection import Access
@@ -45,6 +46,7 @@ class FakeKafkaConsumer:
         self.polls = self.rejoins = 0
         self.seeks: list[tuple[TopicPartition, int]] = []
         self._coordinator = SimpleNamespace(request_rejoin=self._rejoin)
+        self._cluster = ClusterMetadata()
 
     def subscribe(self, topics: Sequence[str], listener: RebalanceListener) -> None:
         self.listener = listener

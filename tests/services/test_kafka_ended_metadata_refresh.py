@@ -1,0 +1,83 @@
+"""A client whose metadata refresh has ended learns of topics again, and an empty group is noticed."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from kafka.errors import CoordinatorNotAvailableError
+
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate
+from notifier.adapters.kafka.workarounds import cluster_metadata, has_unassigned_partitions
+from notifier.domain.errors import LogUnavailable
+from notifier.ports.event_log import Record
+from notifier.topics import MENTIONS, MENTIONS_STANDARD
+from tests.services.wait_for_engine_change import wait_until
+
+
+@pytest.fixture
+def access(kafka: str) -> Access:
+    access = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
+    migrate(access)
+    return access
+
+
+@pytest.fixture
+def log(access: Access) -> Iterator[KafkaLog]:
+    log = KafkaLog(access)
+    yield log
+    log.close()
+
+
+def test_producer_whose_refresh_ended_sends_to_a_topic_that_is_new_to_it(log: KafkaLog) -> None:
+    assert accepts(log, MENTIONS)
+    client = log._producer._client
+    assert client is not None
+    end_metadata_refresh(cluster_metadata(client))
+    wait_until(lambda: accepts(log, MENTIONS_STANDARD))
+
+
+def test_consumer_whose_refresh_ended_refreshes_its_metadata_again(log: KafkaLog) -> None:
+    consumer: Any = log.subscribe(MENTIONS, "router", "one")
+    consumer.poll(1, timedelta(0))
+    metadata = cluster_metadata(consumer._membership._consumer)
+    end_metadata_refresh(metadata)
+    updates: list[object] = []
+    metadata.add_listener(updates.append)
+    consumer.poll(1, timedelta(0))
+    wait_until(lambda: bool(updates))
+    consumer.close()
+
+
+def test_group_without_members_has_unassigned_partitions(access: Access) -> None:
+    """A member that the brokers have removed without its notice finds its group like this."""
+    wait_until(lambda: has_unassigned(access))
+
+
+def end_metadata_refresh(metadata: Any) -> None:
+    """Let the refresh end as by an error of the library: each listener is called in its task."""
+
+    def fail(_: object) -> None:
+        raise RuntimeError("Set changed size during iteration")
+
+    metadata.add_listener(fail)
+    metadata.request_update()
+    wait_until(lambda: metadata._refresh_loop_future.is_done)
+    metadata.remove_listener(fail)
+
+
+def accepts(log: KafkaLog, stream: str) -> bool:
+    try:
+        log.append([Record(stream=stream, key="a", value=b"a")])
+    except LogUnavailable:
+        return False
+    return True
+
+
+def has_unassigned(access: Access) -> bool:
+    try:
+        with admin_client(access) as admin:
+            return has_unassigned_partitions(admin, access.topic(MENTIONS), access.group(MENTIONS, "router"))
+    except CoordinatorNotAvailableError:  # of a broker that has just started
+        return False
