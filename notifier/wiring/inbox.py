@@ -92,6 +92,7 @@ def build_inbox(
         facts=facts,
         subject_cache=subject_cache,
         viewers=viewers,
+        first_pages=new_shared_loads(),
         deadline=deadline,
         breaker=StoreBreaker(),
         clock=ports.clock,

@@ -4,11 +4,17 @@ import pytest
 
 from tests.support.interleavings.orders import Order, orders
 from tests.support.interleavings.scenarios import SCENARIOS
+from tests.support.interleavings.shared_requests import SHARED_REQUESTS
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_inbox_is_current_after_every_order_of_calls(name: str) -> None:
     assert [*SCENARIOS[name].failures()] == []
+
+
+@pytest.mark.parametrize("name", SHARED_REQUESTS)
+def test_inbox_is_current_while_requests_share_loads(name: str) -> None:
+    assert [*SHARED_REQUESTS[name].failures()] == []
 
 
 def test_every_order_is_run_once() -> None:

@@ -1,6 +1,7 @@
 """Cached inboxes of two processes show each other's writes and reload unproved facts."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -14,8 +15,11 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
+from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.ports.inbox import Timeline
+from notifier.ports.viewer_facts import People
+from notifier.wiring.inbox import build_inbox
+from tests.cli.in_memory_read_ports import reads_of
 from tests.flow.two_api_processes import KIM, Processes, warm_processes
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
@@ -178,26 +182,29 @@ def test_known_viewer_gets_partial_page_while_store_is_unavailable(processes: Pr
     assert [str(item.entry.key) for item in page.items] == [str(FIRST)]
 
 
-def test_concurrent_opens_load_a_burst_once() -> None:
-    """A thousand concurrent opens of one cold burst read it once."""
+def test_concurrent_opens_of_one_user_are_one_load() -> None:
+    """A thousand concurrent opens of one cold inbox read its facts and its burst once."""
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)
-    processes = Processes(stage)
+    processes, reads = Processes(stage), reads_of(stage)
+    people = Slow(reads.people)
 
     async def herd() -> Sequence[int]:
-        inbox = replace(processes.inboxes[0])
-        inbox.subject_cache.burst_loads, inbox.subject_cache.list_loads = Singleflight(), Singleflight()
-        inbox.subject_cache.timeline = cast(Timeline, Slow(inbox.subject_cache.timeline))
-        inbox = replace(
-            inbox,
-            facts=replace(inbox.facts, lookups=SharedVersionLookups(lookups=inbox.facts.lookups, max_wait=PATIENT)),
+        inbox = build_inbox(
+            replace(reads, people=cast(People, people), timeline=cast(Timeline, Slow(reads.timeline))),
+            metrics=processes.metrics,
+            new_shared_loads=Singleflight,
+            max_lookup_wait=PATIENT,
+            deadline=PageDeadline(PATIENT),
+            cache_megabytes=10,
         )
         openings = await asyncio.gather(*(inbox.open(KIM) for _ in range(1_000)))
         return [len(opening.page.items) for opening in openings]
 
     assert set(asyncio.run(herd())) == {1}
     assert processes.count("inbox_burst_loads") == 1
+    assert people.calls["open"] == 1
 
 
 class Unavailable:
@@ -211,14 +218,16 @@ class Unavailable:
 
 
 class Slow:
-    """A timeline that yields to other tasks before it answers."""
+    """A port that yields to other tasks before it answers, and counts its calls."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+    def __init__(self, port: object) -> None:
+        self.port = port
+        self.calls = Counter[str]()
 
     def __getattr__(self, name: str) -> object:
         async def answered(*args: object, **kwargs: object) -> object:
+            self.calls[name] += 1
             await asyncio.sleep(0.01)
-            return await getattr(self.timeline, name)(*args, **kwargs)
+            return await getattr(self.port, name)(*args, **kwargs)
 
         return answered

@@ -39,6 +39,10 @@ CACHE_SCENARIOS = {
     "cache_page_adopted_after_a_change": "retract, remembered",
     "cache_page_kept_for_other_facts": "unfollow without Redis",
     "cache_version_inserted_after_the_facts": "unfollow, cold",
+    "cache_page_load_joined_after_its_begin": "shared, mark, cold",
+    "cache_page_shared_by_other_facts": "shared, mark after news",
+    "cache_restarted_while_a_load_is_joined": "shared, mention, restart",
+    "cache_look_up_joined_after_it_was_sent": "shared, retract, forgotten",
 }
 """Bugs in the inbox caches, and the scenario of `tests.support.interleavings` that finds each."""
 CACHE_PATCHES = sorted(Path(__file__).parent.glob("cache_*.patch"))

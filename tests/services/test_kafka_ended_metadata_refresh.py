@@ -1,4 +1,4 @@
-"""A client whose metadata refresh has ended learns of topics again, and an empty group is noticed."""
+"""Kafka clients recover from an ended metadata refresh and notice an empty group."""
 
 from collections.abc import Iterator
 from datetime import timedelta

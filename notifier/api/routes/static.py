@@ -31,7 +31,7 @@ STYLE_SPACES = re.compile(rb"(?<=[:;,{}]) +| +(?=[{}])")
 spaces beside punctuation in style sheets, which a script passes to `replaceSync`.
 
 The removed text is a sixth of a page's size. A file must not contain a string that looks like a comment, or a
-multi-line string whose indentation matters, and a style sheet no string with such spaces.
+multi-line string whose indentation matters. A style sheet must not contain a string with such spaces.
 """
 
 CONTENT_SECURITY_POLICY = "; ".join(

@@ -1,6 +1,7 @@
 """Read inbox pages and badges, and write marks: `UncachedInbox` and, with caches, `Inbox`."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -22,6 +23,7 @@ from notifier.flow.inbox.last_known_pages import (
 )
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
 from notifier.flow.inbox.page_evaluation import Evaluation, Listing, partial_page, seen_token
+from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import SubjectPositions
@@ -33,6 +35,9 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.inbox_cache_freshness import VersionLookup
 from notifier.ports.pull_index import PullReader
 from notifier.ports.viewer_facts import People
+
+FirstPageKey = tuple[UserId, int, int]
+"""A user, the page's size, and the identity of the viewer facts that the page is made from."""
 
 
 class AnswerObserver(Protocol):
@@ -176,6 +181,7 @@ class Inbox:
     facts: ViewerFactsReader
     subject_cache: SubjectCache
     viewers: ViewerCache
+    first_pages: SharedLoads[FirstPageKey, InboxAnswer]
     deadline: ReadDeadline
     breaker: StoreBreaker
     clock: Clock
@@ -281,15 +287,31 @@ class Inbox:
         cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
             return answer
-        async with self.deadline.limit(cold=not has_fallback, spent=self.clock.now() - started_at):
-            if cached is None:
-                cached = await self.facts.read(user, lookup)
-                # The facts are often the same as before. This is so for all users while Redis is down.
-                if after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
-                    return answer
+
+        def limit_time() -> AbstractAsyncContextManager[None]:
+            return self.deadline.limit(cold=not has_fallback, spent=spent)
+
+        async def load_first_page() -> InboxAnswer:
+            async with limit_time():  # the load outlives this request if it is canceled
+                return await self._load_first_page(user, cached, lookup, limit, began_at)
+
+        spent = self.clock.now() - started_at
+        async with limit_time():
             if after is not None:
-                return await self._later_page(cached, after, limit)
-            answer = await self._first_page(cached, limit, began_at)
+                return await self._later_page(cached or await self.facts.read(user, lookup), after, limit)
+            # Share a load only with requests that have the same facts: facts that were proved current for another
+            # request may lack a change from before this one. Without facts, the load reads them after it has begun.
+            return await self.first_pages.load_anew((user, limit, id(cached)), load_first_page)
+
+    async def _load_first_page(
+        self, user: UserId, cached: CachedViewer | None, lookup: VersionLookup | None, limit: int, began_at: datetime
+    ) -> InboxAnswer:
+        if cached is None:
+            cached = await self.facts.read(user, lookup)
+            # The facts are often the same as before. This is so for all users while Redis is down.
+            if (answer := self._cached_page(cached, limit, began_at)) is not None:
+                return answer
+        answer = await self._first_page(cached, limit, began_at)
         if self.facts.should_remember(cached):
             page = page_to_remember(answer, limit, self.renderer, self.renderer_id)
             if page is not None:

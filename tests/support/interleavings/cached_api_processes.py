@@ -1,9 +1,10 @@
 """Two API processes with cached inboxes on memory ports, cheap to build."""
 
-from collections.abc import Collection, Mapping, Sequence
+from asyncio import AbstractEventLoop as EventLoop
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.bursts.burst import Burst
@@ -13,8 +14,8 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.visibility import SeenToken
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.inbox.shared_loads import DirectLoads
-from notifier.flow.inbox.store_breaker import NoDeadline
+from notifier.flow.inbox.shared_loads import DirectLoads, Singleflight
+from notifier.flow.inbox.store_breaker import NoDeadline, PageDeadline
 from notifier.flow.inbox.viewer_facts_invalidation import Invalidation
 from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.publisher import Publisher
@@ -54,6 +55,11 @@ SINCE = START - timedelta(days=7)
 METRICS = Metrics()
 """One for all instances: creating a registry takes longer than running an order."""
 
+PATIENT = timedelta(hours=1)
+"""Time limit that no order reaches."""
+
+T = TypeVar("T")
+
 ShownInbox = tuple[Sequence[str], int] | None
 """The bursts on a first page and the badge's count; None where the user does not exist."""
 BEFORE: ShownInbox = ([str(FIRST)], 1)
@@ -62,8 +68,8 @@ BEFORE: ShownInbox = ([str(FIRST)], 1)
 class CachedApiProcesses:
     """Kim, a VIP, follows nova, who was mentioned a minute ago. Lee follows lyra, who was mentioned three times."""
 
-    def __init__(self, gate: Gate, *, warm: Collection[int]) -> None:
-        """`warm` are the processes that have Kim's page."""
+    def __init__(self, gate: Gate, *, warm: Collection[int], event_loop: EventLoop | None = None) -> None:
+        """`warm` are the processes that have Kim's page. With `event_loop`, requests to process 0 share loads."""
         self.clock, self.nonces = ManualClock(), CountedNonces()
         self.bursts, self.directory = MemoryBursts(), MemoryDirectory()
         self.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in MEMBERS.items()])
@@ -74,15 +80,18 @@ class CachedApiProcesses:
         self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
         self.people.follow(KIM, OF_NOVA, SINCE)
         self.people.follow(LEE, OF_LYRA, SINCE)
-        self._gate = gate
+        self._gate, self._event_loop = gate, event_loop
         self._mention_both()
-        self.inboxes = [self._inbox() for _ in range(2)]
+        self.inboxes = [self._inbox(shares_loads=event_loop is not None), self._inbox()]
         self._follow_feed(warm=warm)
         self.token = SeenToken(viewer=KIM, as_of=self.clock.now(), newer=frozenset())
 
     def open(self, process: int, user: UserId = KIM, *, limit: int = 20) -> ShownInbox:
+        return self._run(process, self.open_async(process, user, limit=limit))
+
+    async def open_async(self, process: int, user: UserId = KIM, *, limit: int = 20) -> ShownInbox:
         try:
-            opening = run_sync(self.inboxes[process].open(user, limit=limit))
+            opening = await self.inboxes[process].open(user, limit=limit)
         except NotFound:
             return None
         assert opening.badge is not None
@@ -136,22 +145,30 @@ class CachedApiProcesses:
 
     def _follow_feed(self, *, warm: Collection[int]) -> None:
         """Let both processes follow the feed for a minute and read it. The warm ones open Kim's inbox."""
-        for inbox in self.inboxes:
-            run_sync(inbox.facts.lookups.look_up((), may_wait=True))
+        self._look_up()
         self.clock.advance(timedelta(minutes=1))
         self.pull.generation()
         self.pull.rebuild([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
-        for process, inbox in enumerate(self.inboxes):
-            run_sync(inbox.facts.lookups.look_up((), may_wait=True))
-            if process in warm:
-                assert self.open(process) == BEFORE
+        self._look_up()
+        for process in warm:
+            assert self.open(process) == BEFORE
 
-    def _inbox(self) -> Inbox:
+    def _look_up(self) -> None:
+        for process, inbox in enumerate(self.inboxes):
+            self._run(process, inbox.facts.lookups.look_up((), may_wait=True))
+
+    def _run(self, process: int, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._event_loop is not None and process == 0:
+            return self._event_loop.run_until_complete(coroutine)
+        return run_sync(coroutine)
+
+    def _inbox(self, *, shares_loads: bool = False) -> Inbox:
         return build_inbox(
             self._reads(),
             metrics=METRICS,
-            new_shared_loads=DirectLoads,
-            deadline=NoDeadline(),
+            new_shared_loads=Singleflight if shares_loads else DirectLoads,
+            max_lookup_wait=PATIENT if shares_loads else None,
+            deadline=PageDeadline(PATIENT) if shares_loads else NoDeadline(),
             cache_megabytes=10,
         )
 

@@ -89,6 +89,9 @@ class Threads:
         self._stop(label)
         return None
 
+    async def suspend(self, label: str) -> None:
+        """Do nothing: `passed` has let other threads run."""
+
     def passed(self, label: str) -> None:
         if self._stops_behind:
             self._stop(f"behind {label}")

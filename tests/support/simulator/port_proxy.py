@@ -48,6 +48,10 @@ class Gate(Protocol):
         """Let other threads run after the effect."""
         ...
 
+    async def suspend(self, label: str) -> None:
+        """Let other tasks of the event loop run after the effect of an asynchronous call."""
+        ...
+
 
 def proxied(port: T, name: str, part: Part, gate: Gate) -> T:
     return cast(T, PortProxy(port, name, part, gate))
@@ -94,6 +98,7 @@ class PortProxy:
                 raise ERRORS[self.part](label)
             result = await call(*arguments, **keywords)
             self.gate.passed(label)
+            await self.gate.suspend(label)
             if how is FailureMode.AFTER:
                 raise ERRORS[self.part](label)
             return result

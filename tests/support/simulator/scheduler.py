@@ -134,6 +134,9 @@ class Scheduler:
             self.tell(f"{thread.name}: {label} fails {failure} its effect")
         return failure
 
+    async def suspend(self, label: str) -> None:
+        """Do nothing: `passed` has let other threads run."""
+
     def passed(self, label: str) -> None:
         self._give_way(f"{AFTER_EFFECT}{label}")
 

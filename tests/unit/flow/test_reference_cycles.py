@@ -47,12 +47,24 @@ def failing_singleflight() -> Callable[[], Awaitable[object]]:
     return lambda: loads.load([1, 2], failing_load)
 
 
+def failing_load_anew() -> Callable[[], Awaitable[object]]:
+    loads: Singleflight[int, int] = Singleflight()
+
+    async def fail() -> int:
+        await asyncio.sleep(0)
+        raise StoreUnavailable("on purpose")
+
+    return lambda: loads.load_anew(1, fail)
+
+
 def failing_shared_lookups() -> Callable[[], Awaitable[object]]:
     shared_lookups = SharedVersionLookups(lookups=FailingLookups(), max_wait=timedelta(seconds=60))
     return lambda: shared_lookups.look_up((), may_wait=False)
 
 
-@pytest.mark.parametrize("failing_call", [failing_reader, failing_singleflight, failing_shared_lookups])
+@pytest.mark.parametrize(
+    "failing_call", [failing_reader, failing_singleflight, failing_load_anew, failing_shared_lookups]
+)
 def test_failed_reads_leave_no_cycles(failing_call: Callable[[], Callable[[], Awaitable[object]]]) -> None:
     async def fail() -> int:
         read, collected = failing_call(), list[int]()
