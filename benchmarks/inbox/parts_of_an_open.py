@@ -1,17 +1,20 @@
 """Measures the parts of one inbox open on the objects of a warm page."""
 
+import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from time import process_time
+from typing import Any
 
 import msgspec
 
 from benchmarks.rounds import Figure, Spread, unjudged
+from notifier.adapters.system_clock import SystemClock
 from notifier.api.auth.authenticators import Authenticator, build_authenticator, issue_token
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
@@ -23,14 +26,34 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer, is_visible
+from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.page import InboxView
+from notifier.flow.inbox.shared_loads import DirectLoads
+from notifier.flow.inbox.subject_cache import SubjectCache
+from notifier.flow.inbox.subject_positions import OLDEST_POSITION, SubjectPositions
+from notifier.flow.inbox.viewer_cache import viewer_scopes
+from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.metrics import Metrics
+from notifier.ports.inbox_cache_freshness import Scope, VersionLookup
 
 PAGE, FOLLOWS = 20, 30
 ROUNDS, ROUNDS_QUICK = 7, 3
 PAGES_PER_ROUND = 300
 """Pages per round."""
+SHARING = 16
+"""Pages that share a look-up: one on each connection of the load."""
+PAGES_BY_PART = {"look_up": SHARING}
+"""Pages for which one call of a part's function works, if not one."""
 VIEWER = UserId("u42")
+
+
+class Answered:
+    """Look-ups that are answered at once."""
+
+    async def look_up(
+        self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
+    ) -> VersionLookup | None:
+        return VersionLookup(versions=dict.fromkeys(scopes, "1"), published=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +65,11 @@ class Parts:
     authenticator: Authenticator
 
     def timed(self) -> Mapping[str, Callable[[], object]]:
-        """Return the functions by part. Each is called once for a page of 20."""
+        """Return the functions by part."""
         return {
             "auth": self._auth,
+            "look_up": self._look_up,
+            "merge": self._merge,
             "predicate": self._predicate,
             "body": self._body,
             "encrypt": self._encrypt,
@@ -60,6 +85,28 @@ class Parts:
             return ended.value
         raise AssertionError("the verification of the token waited")
 
+    def _look_up(self) -> object:
+        """Prove the facts of pages that share a look-up, whose round trip is left out."""
+        return self.loop.run_until_complete(self._look_up_together())
+
+    async def _look_up_together(self) -> object:
+        lookups = SharedVersionLookups(lookups=Answered(), max_wait=timedelta(seconds=1))
+        scopes = viewer_scopes(Member(42))
+        return await asyncio.gather(*(lookups.look_up(scopes, may_wait=False) for _ in range(SHARING)))
+
+    def _merge(self) -> object:
+        """Find the newest bursts of the followed subjects in memory."""
+        cache = self.subject_cache
+        walk = CachedWalk(
+            cache=cache, lists=[*cache.cached_lists.values()], subjects=[*cache.cached_lists], authors=(), after=None
+        )
+        first_run = walk.step()
+        try:
+            first_run.send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise AssertionError("the walk read the store")
+
     def _predicate(self) -> object:
         return [is_visible(burst, self.viewer, now=self.now) for burst in self.bursts]
 
@@ -72,6 +119,31 @@ class Parts:
 
     def _encode(self) -> object:
         return msgspec.json.encode(self.page)
+
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.new_event_loop()
+
+    @cached_property
+    def subject_cache(self) -> SubjectCache:
+        """A cache that has the bursts and the lists of all followed subjects, so it reads no port."""
+        unread: Any = None
+        cache = SubjectCache(
+            timeline=unread,
+            pull=unread,
+            clock=SystemClock(),
+            metrics=Metrics(),
+            burst_loads=DirectLoads(),
+            list_loads=DirectLoads(),
+            extension_loads=DirectLoads(),
+            max_bytes=100_000_000,
+        )
+        for subject in self.viewer.follows:
+            cache.cached_lists[subject] = SubjectPositions(subject=subject, complete_to=OLDEST_POSITION, positions=[])
+        for burst in self.bursts:
+            cache.cached_lists[burst.key.subject].put(burst)
+            cache.bursts[burst.key] = burst
+        return cache
 
     @cached_property
     def bursts(self) -> list[Burst]:
@@ -121,7 +193,8 @@ def _burst(number: int, opened_at: datetime) -> Burst:
     )
 
 
-NAMES = tuple(f"inbox_part_us{{{part}}}" for part in ("auth", "predicate", "body", "encrypt", "encode"))
+PARTS = ("auth", "look_up", "merge", "predicate", "body", "encrypt", "encode")
+NAMES = tuple(f"inbox_part_us{{{part}}}" for part in PARTS)
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -133,7 +206,13 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     )
     tell(f"{', '.join(parts.timed())}, for a page of {PAGE}")
     rounds = ROUNDS_QUICK if quick else ROUNDS
-    return [_figure(part, [_cost_us(work) for _ in range(1 + rounds)][1:]) for part, work in parts.timed().items()]
+    try:
+        return [
+            _figure(part, [_cost_us(work) / PAGES_BY_PART.get(part, 1) for _ in range(1 + rounds)][1:])
+            for part, work in parts.timed().items()
+        ]
+    finally:
+        parts.loop.close()
 
 
 def _cost_us(work: Callable[[], object]) -> float:
