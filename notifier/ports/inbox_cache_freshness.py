@@ -171,8 +171,8 @@ class VersionLookup:
     """Number that changes with every new connection to Redis: a restarted server may have lost versions."""
 
 
-LOOKUP_TIMEOUT = timedelta(milliseconds=150)
-"""Timeout of a lookup: part of the deadline of a page. Without an answer the store is read."""
+LOOKUP_SHARE = 3 / 4
+"""Share of a page's deadline after which a lookup without an answer fails. The store has the rest."""
 
 
 class ViewerVersionWriter(Protocol):

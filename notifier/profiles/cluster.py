@@ -80,6 +80,7 @@ from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
+from notifier.ports.inbox_cache_freshness import LOOKUP_SHARE
 from notifier.profiles import engine_inspections
 from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
 from notifier.profiles.data_folder import locked, require_writable
@@ -241,7 +242,7 @@ class ClusterProfile:
     def read_ports(self, metrics: Metrics | None = None) -> ReadPorts:
         cache, async_queries = connect_async(self.redis_url(), metrics), AsyncQueries(self._cluster)
         self._closing_async.push_async_callback(cache.aclose)
-        versions = RedisViewerVersionReader(cache)
+        versions = RedisViewerVersionReader(cache, self._settings.inbox.deadline * LOOKUP_SHARE)
         self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
             people=CassandraPeople(async_queries, self._clock),

@@ -72,6 +72,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
+from notifier.ports.inbox_cache_freshness import LOOKUP_SHARE
 from notifier.profiles.data_folder import locked, require_writable
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
@@ -218,7 +219,7 @@ class EmbeddedProfile:
     def read_ports(self, metrics: Metrics | None = None) -> ReadPorts:
         redis, reader = connect_async(self.redis_url(), metrics), SqliteReader()
         self._closing_async.push_async_callback(redis.aclose)
-        versions = RedisViewerVersionReader(redis)
+        versions = RedisViewerVersionReader(redis, self._settings.inbox.deadline * LOOKUP_SHARE)
         self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
             people=SqlitePeople(self._files.core, reader),

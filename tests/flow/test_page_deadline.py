@@ -1,17 +1,23 @@
 """A page has one deadline for all of its steps."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from time import monotonic
 from typing import Any, cast
 
 import pytest
 
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox.store_breaker import COLD_FACTOR, PageDeadline
+from notifier.ports.inbox import Timeline
 from notifier.ports.viewer_facts import People
-from tests.flow.two_api_processes import KIM, warm_processes
+from tests.flow.two_api_processes import KIM, Processes, warm_processes
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import run_sync
 
 DEADLINE = timedelta(milliseconds=200)
 HANGING_SECONDS = 60.0
@@ -51,3 +57,38 @@ def test_known_viewer_gets_the_last_page_at_the_deadline() -> None:
     answer = asyncio.run(inbox.open(KIM))
     assert (answer.page.partial, len(answer.page.items), answer.badge) == (True, 1, None)
     assert monotonic() - began < HANGING_SECONDS / 2
+
+
+@dataclass(frozen=True)
+class SlowSubject:
+    """A timeline in which the partition of one subject does not answer."""
+
+    timeline: Timeline
+    subject: Subject
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.timeline, name)
+
+    async def older_than(self, subjects: Collection[Subject], *arguments: Any) -> Sequence[Burst]:
+        if self.subject in subjects:
+            await asyncio.sleep(HANGING_SECONDS)
+        return await self.timeline.older_than(subjects, *arguments)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_slow_subject_leaves_a_partial_page(*, is_known: bool) -> None:
+    """A known viewer gets the last page, and a new one the bursts of the inbox rows."""
+    stage = Stage()
+    stage.followed("kim", "lyra", sequence=1)
+    stage.mention("nova")
+    stage.deliver()
+    stage.pass_time(minutes=1)
+    stage.state.pull.wipe()
+    warm = Processes(stage).inboxes[0]
+    if is_known:
+        assert not run_sync(warm.open(KIM)).page.partial
+    warm.subject_cache.begin()
+    slow = SlowSubject(timeline=warm.subject_cache.timeline, subject=Subject(Kind.MENTION, UserId("lyra")))
+    warm.subject_cache.timeline = cast(Timeline, slow)
+    answer = asyncio.run(replace(warm, deadline=PageDeadline(DEADLINE)).open(KIM))
+    assert (answer.page.partial, [str(item.entry.key) for item in answer.page.items]) == (True, ["mention:nova#1"])

@@ -19,7 +19,6 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import UserId
 from notifier.ports.inbox_cache_freshness import (
-    LOOKUP_TIMEOUT,
     PLACEHOLDER_TTL,
     REMEMBERED_VIEWER_TTL,
     VERSION_TTL,
@@ -84,7 +83,7 @@ class RedisViewerVersionWriter:
 class RedisViewerVersionReader:
     """Look-ups and changes of versions for one event loop, one look-up at a time."""
 
-    def __init__(self, client: AsyncClient, timeout: timedelta = LOOKUP_TIMEOUT) -> None:
+    def __init__(self, client: AsyncClient, timeout: timedelta) -> None:
         self._client = client
         self._is_cluster = is_cluster_client(client)
         self._lookup_connection = lookup_connection(client, timeout.total_seconds())
