@@ -89,5 +89,5 @@ def require_folder(data: Path) -> None:
 def active_throttle_ids(ports: Ports) -> frozenset[str]:
     """Return the ids of the throttles that hold work back now, including those in their ramp."""
     now = ports.clock.now()
-    throttles = ports.throttles.since(now - RAMP)
+    throttles = ports.throttles.ending_after(now - RAMP)
     return frozenset(throttle.id for throttle in throttles if throttle.is_active(now) or throttle.is_ramping(now))

@@ -63,7 +63,7 @@ class Throttles(Protocol):
         """End the throttle now and return it; return None if it does not exist or has already ended."""
         ...
 
-    def since(self, moment: datetime) -> Sequence[Throttle]:
+    def ending_after(self, moment: datetime) -> Sequence[Throttle]:
         """Return the throttles whose end is after `moment`, oldest first."""
         ...
 

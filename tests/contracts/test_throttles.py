@@ -21,20 +21,20 @@ SLOW = replace(PAUSE, id="t2", rate=5000.5, starts_at=START + HOUR, ends_at=STAR
 def test_throttle_is_read_as_written(backend: Backend) -> None:
     backend.throttles.put(SLOW)
     backend.throttles.put(PAUSE)
-    assert list(backend.throttles.since(START)) == [PAUSE, SLOW]
+    assert list(backend.throttles.ending_after(START)) == [PAUSE, SLOW]
 
 
 def test_ended_throttles_are_left_out(backend: Backend) -> None:
     backend.throttles.put(PAUSE)
     backend.throttles.put(SLOW)
-    assert list(backend.throttles.since(PAUSE.ends_at)) == [SLOW]
+    assert list(backend.throttles.ending_after(PAUSE.ends_at)) == [SLOW]
 
 
 def test_repeated_put_replaces_throttle(backend: Backend) -> None:
     backend.throttles.put(PAUSE)
     longer = replace(PAUSE, ends_at=START + 3 * HOUR)
     backend.throttles.put(longer)
-    assert list(backend.throttles.since(START)) == [longer]
+    assert list(backend.throttles.ending_after(START)) == [longer]
 
 
 def test_lift_ends_throttle_now_and_only_once(backend: Backend) -> None:
@@ -43,7 +43,7 @@ def test_lift_ends_throttle_now_and_only_once(backend: Backend) -> None:
     lifted = replace(PAUSE, ends_at=now)
     assert backend.throttles.lift("t1", "bob", now) == lifted
     assert backend.throttles.lift("t1", "bob", now) is None
-    assert list(backend.throttles.since(START)) == [lifted]
+    assert list(backend.throttles.ending_after(START)) == [lifted]
 
 
 def test_unknown_throttle_cannot_be_lifted(backend: Backend) -> None:

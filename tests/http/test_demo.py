@@ -142,14 +142,14 @@ def test_pause_throttles_p2_until_it_is_lifted(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
         result = visitor.post("/demo/pause", PAUSE).json()
         throttles, now = visitor.backend.throttles, visitor.backend.clock.now()
-        [throttle] = throttles.since(now)
+        [throttle] = throttles.ending_after(now)
         assert (throttle.tier, throttle.rate, throttle.reason) == (Tier.P2, None, "a test")
         assert (throttle.ends_at - now).total_seconds() == 20
         assert result["cli"].startswith(".venv/bin/notifier throttle set --tier p2 --pause --for 20s --reason 'a test'")
         result = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         assert "resumes over 30 s" in result["message"]
         assert result["cli"] == f".venv/bin/notifier throttle lift p2 --data {tmp_path}"
-        assert not [throttle for throttle in throttles.since(now) if throttle.is_active(now)]
+        assert not [throttle for throttle in throttles.ending_after(now) if throttle.is_active(now)]
         second_response = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         assert "is neither paused nor slowed" in second_response["message"]
         assert second_response["cli"] == f".venv/bin/notifier throttle list --data {tmp_path}"
@@ -161,7 +161,7 @@ def test_lift_ends_all_throttles_of_p2(tmp_path: Path) -> None:
             visitor.post("/demo/pause", PAUSE)
         result = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         throttles, now = visitor.backend.throttles, visitor.backend.clock.now()
-        assert not [throttle for throttle in throttles.since(now) if throttle.is_active(now)]
+        assert not [throttle for throttle in throttles.ending_after(now) if throttle.is_active(now)]
         assert result["cli"] == f".venv/bin/notifier throttle lift p2 --data {tmp_path}"
 
 
@@ -171,7 +171,7 @@ def test_lift_ends_all_throttles_of_p2(tmp_path: Path) -> None:
 def test_pause_without_reason_or_valid_duration_is_refused(tmp_path: Path, wrong: object) -> None:
     with demo_visitor(tmp_path) as visitor:
         assert visitor.post("/demo/pause", wrong).status_code == 400
-        assert not visitor.backend.throttles.since(visitor.backend.clock.now())
+        assert not visitor.backend.throttles.ending_after(visitor.backend.clock.now())
 
 
 def test_kill_ends_the_worker_in_the_pid_file(tmp_path: Path) -> None:

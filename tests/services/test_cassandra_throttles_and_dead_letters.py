@@ -71,11 +71,11 @@ def test_throttle_is_set_only_after_its_audit_row(cluster: Cluster, clock: Manua
     throttles = CassandraThrottles(LossyCluster(cluster, LOST[0], done=done, at="INTO audit"), clock)
     if done:
         throttles.put(PAUSE)
-        assert (len(audited(cluster)), list(throttles.since(START))) == (1, [PAUSE])
+        assert (len(audited(cluster)), list(throttles.ending_after(START))) == (1, [PAUSE])
     else:
         with pytest.raises(StoreUnavailable):
             throttles.put(PAUSE)
-        assert (audited(cluster), list(throttles.since(START))) == ([], [])
+        assert (audited(cluster), list(throttles.ending_after(START))) == ([], [])
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -86,7 +86,7 @@ def test_throttle_with_lost_answer_is_set_if_it_was_written(cluster: Cluster, cl
     else:
         with pytest.raises(StoreUnavailable):
             throttles.put(PAUSE)
-    assert list(throttles.since(START)) == ([PAUSE] if done else [])
+    assert list(throttles.ending_after(START)) == ([PAUSE] if done else [])
     assert audited(cluster) == [("ada", "throttle.put", True)]
 
 
@@ -106,7 +106,7 @@ def test_concurrent_operators_are_serialized_in_audit(cluster: Cluster, clock: M
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(throttles.put, [replace(PAUSE, id=f"t{n}") for n in range(8)]))
     assert [good for _, good in audit_entries(cluster)] == [True] * 8
-    assert len(throttles.since(START)) == 8
+    assert len(throttles.ending_after(START)) == 8
 
 
 def test_dead_letter_with_lost_line_is_listed_after_retry(cluster: Cluster, clock: ManualClock) -> None:

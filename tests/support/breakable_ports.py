@@ -85,10 +85,10 @@ class BreakableThrottles(MemoryThrottles):
         super().__init__()
         self.errors = errors
 
-    def since(self, moment: datetime) -> Sequence[Throttle]:
+    def ending_after(self, moment: datetime) -> Sequence[Throttle]:
         if self.errors.store:
             raise self.errors.store
-        return super().since(moment)
+        return super().ending_after(moment)
 
 
 @dataclass(slots=True)

@@ -302,7 +302,7 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
 def _lift_throttles(container: ApiContainer) -> list[str]:
     throttles, now = container.system.ports.throttles, container.clock.now()
     active_ids = [
-        throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.is_active(now)
+        throttle.id for throttle in throttles.ending_after(now) if throttle.tier is Tier.P2 and throttle.is_active(now)
     ]
     return [id for id in active_ids if throttles.lift(id, VISITOR_NAME, now)]
 

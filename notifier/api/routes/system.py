@@ -105,7 +105,7 @@ async def openapi(
 
 def readiness(system: System) -> Readiness:
     """Check the store and Redis. Raises StoreUnavailable."""
-    system.ports.throttles.since(system.ports.clock.now())  # a short read of the store
+    system.ports.throttles.ending_after(system.ports.clock.now())  # a short read of the store
     roll_up_interval, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:

@@ -109,7 +109,7 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
         now = stores.ports.clock.now()
         throttles = [
             throttle_
-            for throttle_ in stores.ports.throttles.since(now - RAMP)
+            for throttle_ in stores.ports.throttles.ending_after(now - RAMP)
             if throttle_.is_active(now) or throttle_.is_ramping(now)
         ]
     if as_json:
@@ -133,7 +133,7 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
 
     with open_stores(settings_for(data)) as stores:
         now = stores.ports.clock.now()
-        selected_ids = selected_throttle_ids(id, stores.ports.throttles.since(now), now)
+        selected_ids = selected_throttle_ids(id, stores.ports.throttles.ending_after(now), now)
         results = [stores.ports.throttles.lift(id_, operator, now) for id_ in selected_ids]
     lifted = [throttle_ for throttle_ in results if throttle_]
     if not lifted:

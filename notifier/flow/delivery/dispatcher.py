@@ -61,7 +61,7 @@ class PoolRates:
 
     def refresh(self, now: datetime) -> None:
         if is_due(self.read_at, LIMITS_READ_INTERVAL, now):
-            throttles = self.throttles.since(now - RAMP)
+            throttles = self.throttles.ending_after(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
             self.backpressure_level = self._read_level()
             tallies = self.lane_tallies.read([str(pool) for pool in Pool])

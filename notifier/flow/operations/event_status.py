@@ -167,7 +167,7 @@ class EventStatusLookup:
     def _routed_statuses(self, outcomes: Sequence[MentionOutcome], now: datetime) -> Sequence[AccountStatus]:
         keys = {outcome.burst for outcome in outcomes if outcome.burst}
         bursts, progress = self.bursts.read(keys), self.ledger.read(keys)
-        throttle_ids = {throttle.id for throttle in self.throttles.since(now) if throttle.is_active(now)}
+        throttle_ids = {throttle.id for throttle in self.throttles.ending_after(now) if throttle.is_active(now)}
         statuses = {
             key: BurstStatus(
                 burst=burst,

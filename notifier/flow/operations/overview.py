@@ -160,7 +160,7 @@ class Overview:
         self.watched_bursts = frozenset(
             key for key, progress in progress_by_burst.items() if not progress.is_finished and key in unfinished_keys
         )
-        throttles = [t for t in self.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
+        throttles = [t for t in self.throttles.ending_after(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
         return OverviewSnapshot(
             at=now,
             mentions_per_second=self._mention_rate(listed, now),

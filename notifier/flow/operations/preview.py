@@ -145,7 +145,7 @@ class Preview:
 
     def _tier_forecasts(self, forecast: Forecast) -> Mapping[Tier, TierForecast]:
         now = self.clock.now()
-        throttles, speeds = self.throttles.since(now - RAMP), self._measured_speeds()
+        throttles, speeds = self.throttles.ending_after(now - RAMP), self._measured_speeds()
         return {
             tier: forecast.tier_forecast(tier, speeds.get(tier), tier_limit(throttles, tier, now)) for tier in TIERS
         }

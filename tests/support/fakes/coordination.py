@@ -83,6 +83,6 @@ class MemoryThrottles:
         self.audit.append((operator, "throttle.lift", lifted))
         return lifted
 
-    def since(self, moment: datetime) -> Sequence[Throttle]:
+    def ending_after(self, moment: datetime) -> Sequence[Throttle]:
         active = [throttle for throttle in self._throttles.values() if throttle.ends_at > moment]
         return sorted(active, key=lambda throttle: (throttle.starts_at, throttle.id))

@@ -147,7 +147,7 @@ class CassandraThrottles:
         values = ttl, *_throttle_row(lifted), to_ms(throttle.ends_at)
         return lifted if self._compare_and_set(_END_THROTTLE, values, lifted) else None
 
-    def since(self, moment: datetime) -> Sequence[Throttle]:
+    def ending_after(self, moment: datetime) -> Sequence[Throttle]:
         # A plain read is enough: `put` and `lift` return only once a quorum has the throttle.
         throttles = [_throttle(row) for row in self._cluster.query(_SELECT_THROTTLES)]
         return sorted(

@@ -112,7 +112,7 @@ class SqliteThrottles:
             )
             return lifted
 
-    def since(self, moment: datetime) -> Sequence[Throttle]:
+    def ending_after(self, moment: datetime) -> Sequence[Throttle]:
         with self._db.read() as c:
             return [_throttle(row) for row in c.execute(_SELECT_THROTTLES_SINCE, (to_ms(moment),))]
 

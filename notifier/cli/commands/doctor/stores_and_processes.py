@@ -193,7 +193,7 @@ def bursts_finding(ports: Ports) -> DoctorFinding:
 
 def throttles_finding(ports: Ports) -> DoctorFinding:
     now = ports.clock.now()
-    active = [throttle for throttle in ports.throttles.since(now) if throttle.is_active(now)]
+    active = [throttle for throttle in ports.throttles.ending_after(now) if throttle.is_active(now)]
     level, remedy = (Level.WARN, "`notifier throttle list` shows their reasons and ends.") if active else (Level.OK, "")
     detail = f"{len(active)} active."
     return DoctorFinding(
