@@ -170,7 +170,7 @@ class DeliveryBed:
         for slice_ in slices:
             now = self.clock.now()
             # A claim outside the ledger that is too long to need renewal: the slice's first claim is still to come.
-            claim = Claim(slice=slice_, attempt=1, owner="snapshot-writer", claimed_at=now, until=now + SNAPSHOT_LEASE)
+            claim = Claim(slice=slice_, number=1, owner="snapshot-writer", claimed_at=now, until=now + SNAPSHOT_LEASE)
             hold = SliceLease(claim, self.work.claims, self.clock)
             took += cost(partial(deque, self.delivery.read_snapshots(burst, slice_.shards, slice_.tier, hold), 0))
         return took

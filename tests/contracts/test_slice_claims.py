@@ -21,7 +21,7 @@ def claim_slice(store: Store, owner: str = "one") -> Claim | None:
 def test_slice_has_one_claim_at_a_time(store: Store) -> None:
     claim = claim_slice(store)
     assert claim is not None
-    assert (claim.attempt, claim.owner, claim.until) == (1, "one", store.clock.now() + TERM)
+    assert (claim.number, claim.owner, claim.until) == (1, "one", store.clock.now() + TERM)
     with reopened(store) as other_process:
         assert claim_slice(other_process, "two") is None
 
@@ -43,7 +43,7 @@ def test_expired_claim_is_reissued_with_higher_attempt(store: Store) -> None:
     store.clock.advance(TERM)
     next_claim = claim_slice(store, "two")
     assert next_claim is not None
-    assert (next_claim.attempt, next_claim.owner, next_claim.claimed_at) == (2, "two", store.clock.now())
+    assert (next_claim.number, next_claim.owner, next_claim.claimed_at) == (2, "two", store.clock.now())
 
 
 def test_renewed_claim_lasts_longer(store: Store) -> None:
@@ -80,7 +80,7 @@ def test_released_slice_is_free_at_once(store: Store) -> None:
     store.claims.release(claim, store.clock.now())
     next_claim = claim_slice(store, "two")
     assert next_claim is not None
-    assert next_claim.attempt == 2
+    assert next_claim.number == 2
 
 
 def test_release_of_lost_claim_changes_nothing(store: Store) -> None:

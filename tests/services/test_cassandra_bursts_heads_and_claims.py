@@ -146,7 +146,7 @@ def test_next_claim_continues_from_last_reported_progress(cluster: Cluster) -> N
         lossy.claim(slice_of(KEY), "two", end, end)
     next_claim = claims.claim(slice_of(KEY), "three", end, end + TERM)
     assert next_claim is not None
-    assert (next_claim.attempt, next_claim.checkpoint) == (2, 17)
+    assert (next_claim.number, next_claim.checkpoint) == (2, 17)
 
 
 def test_at_most_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:

@@ -161,7 +161,7 @@ def entry(
 
 
 def claim(of: Slice, *, at: datetime, until: datetime) -> Claim:
-    return Claim(slice=of, attempt=1, owner="w1", claimed_at=at, until=until)
+    return Claim(slice=of, number=1, owner="w1", claimed_at=at, until=until)
 
 
 def tally(shard: int, *, p0: int = 0, p1: int = 0, p2: int = 0, suppressed: int = 0) -> SnapshotCounts:

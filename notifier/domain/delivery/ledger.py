@@ -40,7 +40,7 @@ class LedgerEntry:
     slice: Slice
     fact: Fact
     number: int = 0
-    """Number of the dispatch, failure or deferral; 0 for facts that occur once."""
+    """Number of the dispatch, failure, deferral or parking; 0 for final facts."""
     at: datetime
     """Time of the fact; for DEFERRED the wake-up time."""
     people: int = 0
@@ -57,8 +57,8 @@ class Claim:
     """A worker's lease on a slice."""
 
     slice: Slice
-    attempt: int
-    """Number of the claim. Each new claim on the slice has a higher number."""
+    number: int
+    """Each new claim on the slice has a higher number."""
     owner: str
     claimed_at: datetime
     until: datetime

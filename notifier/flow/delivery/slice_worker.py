@@ -112,7 +112,7 @@ class SliceWorker:
         lease = SliceLease(claim, self.claims, self.clock, self.on_progress, self.is_stopping)
         try:
             # A slice is completed only under a claim, so at its first claim there is nothing to check.
-            if claim.attempt > 1 and self._is_completed(slice_):
+            if claim.number > 1 and self._is_completed(slice_):
                 return Retry(reason="the slice has ended")
             burst = self.bursts.read([slice_.burst])[slice_.burst]
             return self._record_result(self.handlers[slice_.step](burst, slice_, lease), lease)

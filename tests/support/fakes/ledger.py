@@ -22,9 +22,9 @@ class MemoryClaims:
         previous = claims.get(slice_)
         if previous is not None and now < previous.until:
             return None
-        attempt = previous.attempt + 1 if previous else 1
+        number = previous.number + 1 if previous else 1
         checkpoint = previous.checkpoint if previous else 0
-        claim_ = Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=checkpoint)
+        claim_ = Claim(slice=slice_, number=number, owner=owner, claimed_at=now, until=until, checkpoint=checkpoint)
         claims[slice_] = claim_
         return claim_
 
@@ -41,7 +41,7 @@ class MemoryClaims:
     def _until(self, claim: Claim, until: datetime) -> Claim | None:
         claims = self._claims.get(claim.slice.burst, {})
         stored = claims.get(claim.slice)
-        if stored is None or (stored.attempt, stored.owner) != (claim.attempt, claim.owner):
+        if stored is None or (stored.number, stored.owner) != (claim.number, claim.owner):
             return None
         claims[claim.slice] = replace(stored, until=until, checkpoint=claim.checkpoint)
         return claims[claim.slice]

@@ -207,7 +207,7 @@ def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
     slice_text, attempt, owner, claimed_at, until, reached = row
     return Claim(
         slice=parse_slice(slice_text),
-        attempt=attempt,
+        number=attempt,
         owner=owner,
         claimed_at=from_ms(claimed_at),
         until=from_ms(until),
@@ -233,7 +233,7 @@ class CassandraClaims:
         self._cluster = cluster
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        claim = Claim(slice=slice_, attempt=1, owner=owner, claimed_at=now, until=until)
+        claim = Claim(slice=slice_, number=1, owner=owner, claimed_at=now, until=until)
         # Insert without reading first: nearly every slice is claimed only once.
         if self._compare_and_set(_INSERT_CLAIM, claim, (*_claim_key(slice_), *_claim_values(claim))):
             return claim
@@ -243,7 +243,7 @@ class CassandraClaims:
         attempt, _, _, stored_until, reached = stored
         if stored_until > to_ms(now):
             return None
-        claim = replace(claim, attempt=attempt + 1, checkpoint=reached)
+        claim = replace(claim, number=attempt + 1, checkpoint=reached)
         # Replace the row only if it is unchanged. After our read the last holder may have released the slice with a
         # later checkpoint.
         unchanged = attempt, stored_until, reached
@@ -262,7 +262,7 @@ class CassandraClaims:
 
     def _extend(self, claim: Claim) -> bool:
         return self._compare_and_set(
-            _EXTEND_CLAIM, claim, (*_claim_values(claim), *_claim_key(claim.slice), claim.owner, claim.attempt)
+            _EXTEND_CLAIM, claim, (*_claim_values(claim), *_claim_key(claim.slice), claim.owner, claim.number)
         )
 
     def _compare_and_set(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
@@ -280,7 +280,7 @@ class CassandraClaims:
         if stored is None:
             raise StoreUnavailable(f"Unknown whether the claim on {claim.slice} was written.")
         attempt, owner, *_ = stored
-        if attempt < claim.attempt or (attempt, owner) == (claim.attempt, claim.owner):
+        if attempt < claim.number or (attempt, owner) == (claim.number, claim.owner):
             raise StoreUnavailable(f"Unknown whether the claim on {claim.slice} was written.")
         return False
 
@@ -294,4 +294,4 @@ def _claim_key(slice_: Slice) -> tuple[str, int, str]:
 
 
 def _claim_values(claim: Claim) -> ClaimRow:
-    return claim.attempt, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.checkpoint
+    return claim.number, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.checkpoint

@@ -101,7 +101,7 @@ def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> 
     for subject, seq, slice_name, attempt, owner, at, until, checkpoint in c.execute(_SELECT_CLAIMS, (keys_json,)):
         yield Claim(
             slice=_parse_slice(bursts[subject, seq], slice_name),
-            attempt=attempt,
+            number=attempt,
             owner=owner,
             claimed_at=from_ms(at),
             until=from_ms(until),
@@ -144,7 +144,7 @@ class SqliteClaims:
         if not claimed:
             return None
         attempt, checkpoint = claimed[0]
-        return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=checkpoint)
+        return Claim(slice=slice_, number=attempt, owner=owner, claimed_at=now, until=until, checkpoint=checkpoint)
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         return replace(claim, until=until) if self._extend(claim, until) else None
@@ -154,7 +154,7 @@ class SqliteClaims:
 
     def _extend(self, claim: Claim, until: datetime) -> bool:
         slice_ = claim.slice
-        key = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), claim.owner, claim.attempt)
+        key = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), claim.owner, claim.number)
         with self._db.write() as c:
             return c.execute(_EXTEND_CLAIM, (to_ms(until), claim.checkpoint, *key)).rowcount == 1
 
