@@ -167,7 +167,7 @@ def valkey_check(folder: Path, env: Mapping[str, str]) -> dict[str, Any]:
 @pytest.mark.parametrize("command", ["up", "api"])
 def test_foreign_address_is_not_reported_as_port_in_use(command: str, folder: Path, run_refused: RefusedRun) -> None:
     message = run_refused(command, "--data", str(folder), "--host", "203.0.113.77", "--port", "0")
-    assert message.startswith("A setting can't be read. Can't listen on 203.0.113.77:0")
+    assert message.startswith("A setting is missing or invalid. Can't listen on 203.0.113.77:0")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_foreign_address_is_not_reported_as_port_in_use(command: str, folder: Pa
 )
 def test_invalid_setting_is_named(name: str, text: str, folder: Path, run_refused: RefusedRun) -> None:
     message = run_refused("up", "--data", str(folder), env={f"NOTIFIER_{name}": text})
-    assert message.startswith("A setting can't be read.")
+    assert message.startswith("A setting is missing or invalid.")
     assert f"NOTIFIER_{name} is {text!r}" in message
 
 
@@ -185,7 +185,7 @@ def test_worker_and_throttle_refuse_invalid_setting(
     arguments: tuple[str, ...], folder: Path, run_refused: RefusedRun
 ) -> None:
     message = run_refused(*arguments, "--data", str(folder), env={"NOTIFIER_THRESHOLD": "many"})
-    assert message.startswith("A setting can't be read.")
+    assert message.startswith("A setting is missing or invalid.")
     assert "NOTIFIER_THRESHOLD is 'many'" in message
 
 

@@ -68,7 +68,7 @@ def test_invalid_burst_key_is_usage_error(folder: Path, notifier: Notifier) -> N
 def test_invalid_setting_is_environment_error(folder: Path, notifier: Notifier) -> None:
     result = notifier("deadletters", "--data", str(folder), env={"NOTIFIER_PORT": "eighty"})
     assert result.exit_code == 3
-    assert result.stderr.startswith("A setting can't be read.")
+    assert result.stderr.startswith("A setting is missing or invalid.")
 
 
 def test_mention_requires_running_service(folder: Path, notifier: Notifier) -> None:

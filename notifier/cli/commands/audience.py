@@ -204,7 +204,7 @@ def _print_freshness(freshness: AudienceFreshness) -> None:
             print_sentence("Activity is not rolled up: tiers stay as loaded.")
         case ActiveSetFreshness.CURRENT:
             print_sentence(f"Activity is current: {at}.")
-        case ActiveSetFreshness.SNAPSHOT:
+        case ActiveSetFreshness.OUTDATED:
             print_sentence(f"Tiers use the last activity snapshot: {at}.")
     if unprocessed := {stream: n for stream, n in freshness.unprocessed_records.items() if n}:
         backlog = ", ".join(

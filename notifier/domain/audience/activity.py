@@ -32,7 +32,7 @@ class ActiveSetFreshness(StrEnum):
     """Freshness of the active sets that workers read."""
 
     CURRENT = "ok"
-    SNAPSHOT = "snapshot"
+    OUTDATED = "snapshot"
     """The last roll-up is too old, or its time is not known. Users who became active since then are missing."""
     OFF = "off"
     """The roll-up is switched off, and the sets stay as they were loaded."""
@@ -49,7 +49,7 @@ class Sighting:
     def is_recent(self, now: datetime) -> bool:
         """Return whether the sighting still counts.
 
-        Record its user as active in the current hour. The roll-up may not read the hour of `at` again.
+        The caller records it in the current hour, because the roll-up may not read the hour of `at` again.
         """
         return self.at > now - ACTIVE_DAYS[SetKind.ACTIVE_24H] * timedelta(days=1)
 
@@ -101,5 +101,5 @@ def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval:
     return (
         ActiveSetFreshness.CURRENT
         if last_roll_up is not None and now - last_roll_up <= MAX_MISSED_ROUNDS * interval
-        else ActiveSetFreshness.SNAPSHOT
+        else ActiveSetFreshness.OUTDATED
     )

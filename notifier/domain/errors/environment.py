@@ -10,7 +10,7 @@ class UnusableEnvironment(NotifierError):
 
 
 class BadSetting(UnusableEnvironment):
-    """A setting can't be read."""
+    """A setting is missing or invalid."""
 
     code = "bad_setting"
 

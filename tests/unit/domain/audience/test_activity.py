@@ -86,8 +86,8 @@ def test_round_has_an_hour_to_read_after_any_clock_change(last: int, hour: int) 
     [
         (NOON - 3 * MINUTE, MINUTE, ActiveSetFreshness.CURRENT),
         (NOON + 60 * MINUTE, MINUTE, ActiveSetFreshness.CURRENT),
-        (NOON - 4 * MINUTE, MINUTE, ActiveSetFreshness.SNAPSHOT),
-        (None, MINUTE, ActiveSetFreshness.SNAPSHOT),
+        (NOON - 4 * MINUTE, MINUTE, ActiveSetFreshness.OUTDATED),
+        (None, MINUTE, ActiveSetFreshness.OUTDATED),
         (None, timedelta(0), ActiveSetFreshness.OFF),
     ],
 )
