@@ -1,1 +1,1 @@
-"""Pure domain rules: no clock, no I/O, one module per concept of the glossary."""
+"""Pure domain rules: no clock, no I/O."""

@@ -1,4 +1,4 @@
-"""Identifiers of users, subjects and bursts, and the collapse policy of each kind."""
+"""Identifiers of users, subjects and bursts, and the policies of subjects."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ UserId = NewType("UserId", str)
 """External id of a user, as upstream services and clients know it."""
 
 Member = NewType("Member", int)
-"""Internal number of a user: dense, never reused."""
+"""Internal number of a user: nearly without gaps, never reused."""
 
 
 MAX_SEQ_DIGITS = 18

@@ -15,8 +15,8 @@ from notifier.domain.ids import Member, Subject, UserId
 ACTIVITY_KEPT_FOR = timedelta(hours=8)
 """How long the activity of an hour is kept. A roll-up that is down for longer misses the hours that expired.
 
-The bitmap of an hour with all of 200 million users takes 25 MB. It can take up to 49 MB, because of the way Redis grows
-strings.
+The bitmap of an hour with all of 200 million users has 25 MB. Redis may allocate up to 49 MB for it, because growing
+strings get spare room.
 """
 
 

@@ -84,5 +84,5 @@ class Heads(Protocol):
         ...
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        """Return at most `limit` subjects with a non-empty outbox: they are being published, or a publisher crashed."""
+        """Return at most `limit` subjects whose head has a non-empty outbox."""
         ...

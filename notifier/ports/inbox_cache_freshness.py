@@ -41,7 +41,7 @@ class BurstChanges(Protocol):
     async def begin(self) -> FeedPosition:
         """Return the end of the feed. Only data that is read after this call returned may be cached.
 
-        The first call of `after` may repeat bursts that were written up to a few seconds before this call.
+        The first call of `after` may repeat bursts that were written up to a few seconds before `begin`.
         """
         ...
 
@@ -92,7 +92,10 @@ ALL_MEMBERS = Scope("all")
 """Scope of the facts of all members. Imports, and changes of many members, invalidate it."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Maximum number of members in one change. Larger changes are rare, and invalidate ALL_MEMBERS, which is cheaper."""
+"""Maximum number of member scopes that one change invalidates.
+
+Larger changes are rare, and invalidate ALL_MEMBERS, which is cheaper.
+"""
 
 
 def member_scope(member: Member) -> Scope:
@@ -142,7 +145,7 @@ class RememberedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedViewer:
-    """Facts of a VIP that another process read. Before using them, check that their versions are still current."""
+    """Facts of a VIP that one process shares with others. Before using them, check that the versions are current."""
 
     viewer: Viewer
     member: Member
@@ -178,8 +181,8 @@ LOOKUP_SHARE = 3 / 4
 class ViewerVersionWriter(Protocol):
     """Viewer versions for writers of viewer facts. Blocking. Raises CacheUnavailable.
 
-    A writer calls `begin`, changes the store, then calls `finish`. In between readers cache nothing of the scopes.
-    After a crash in between the placeholders expire. Versions may be lost at any time: readers then read the store.
+    A writer calls `begin`, changes the store, then calls `finish`. In between, readers cache nothing of the scopes.
+    After a crash in between, the placeholders expire. Versions may be lost at any time: readers then read the store.
     """
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:

@@ -42,8 +42,8 @@ class Ledger(Protocol):
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         """Write each entry unless one with its slice, fact and number exists; return for each whether it was written.
 
-        A slice can have some facts several times: dispatched, attempt, deferred. An entry of these may count as
-        existing if the slice has the same fact with a higher number.
+        For dispatched, attempt and deferred, an entry may count as existing if the slice has the same fact with a
+        higher number.
         """
         ...
 
@@ -98,7 +98,7 @@ class Claims(Protocol):
         ...
 
     def release(self, claim: Claim, now: datetime) -> None:
-        """Release the slice with the claim's checkpoint. Does nothing if another worker has claimed it since."""
+        """Release the slice and store the claim's checkpoint, unless another worker has claimed the slice since."""
         ...
 
 

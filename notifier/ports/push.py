@@ -29,13 +29,13 @@ class PushSuppression:
 
 
 class PushSuppressions(Protocol):
-    """Reasons not to alert that arose since the audience snapshot, read for whole shards. Blocking."""
+    """Reasons not to alert that may have arisen since the audience snapshot, read for whole shards. Blocking."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
-        """Return the followers and former followers of the subject who must not be alerted now, by shard.
+        """Return the members who must not be alerted now, by shard.
 
-        Members with deleted accounts are included. The result says nothing about members who never followed: no
-        snapshot contains them. The cost grows with the members that have a relevant fact, such as a mark or a mute.
+        Members with deleted accounts are included. Members who never followed the subject may be missing: no snapshot
+        contains them. The cost grows with the members that have a relevant fact, such as a mark or a mute.
 
         Raises StoreUnavailable: without an answer no alert may be sent.
         """
@@ -45,7 +45,7 @@ class PushSuppressions(Protocol):
 class SendLog(Protocol):
     """Batches of alerts; durable as long as a burst may be delivered. Blocking.
 
-    Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and DiskFull for writes.
+    Only the holder of a slice's claim may write to its send logs. Raises StoreUnavailable, and DiskFull for writes.
     """
 
     def read(
@@ -142,8 +142,8 @@ class Provider(Protocol):
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         """Yield each device with the receipt of its alert, in the order in which results arrive.
 
-        Devices are consumed as capacity allows. Blocking. Never retries or waits for a retry, because an alert may have
-        arrived: the caller retries, with the same IDs. Raises nothing for a provider's failures.
+        Devices are consumed as capacity allows. Blocking. Never repeats an alert that may have arrived: the caller
+        retries, with the same IDs. Raises nothing for a provider's failures.
         """
         ...
 

@@ -34,8 +34,8 @@ class People(Protocol):
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         """Return everything that decides what the user sees. The user's own writes are visible immediately.
 
-        If more than MAX_BLOCKERS users block this user, the result has the first of them by user ID, and all those
-        that the user follows.
+        If more than MAX_BLOCKERS users block this user, the result has the first MAX_BLOCKERS by user ID, and all
+        those that the user follows.
         """
         ...
 
@@ -56,7 +56,7 @@ class People(Protocol):
         ...
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        """Move `seen_at` forward, never back, and mark as seen the bursts in `newer`, which opened after it."""
+        """Move `seen_at` forward, never back, and mark the later bursts in `newer` as seen."""
         ...
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None: ...

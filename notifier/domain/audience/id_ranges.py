@@ -77,9 +77,10 @@ FindRangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | No
 
 
 def split_id(user: UserId) -> tuple[str, int] | None:
-    """Split an id into prefix and number. A leading zero belongs to the prefix: `u07` gives `u0` and 7.
+    """Split an id into prefix and number, which has at most 19 digits.
 
-    Return None if the id ends in no number, or in a number above HIGHEST_ID_NUMBER.
+    A leading zero belongs to the prefix: `u07` gives `u0` and 7. Return None if the id ends in no digit, or the number
+    is above HIGHEST_ID_NUMBER.
     """
     tail = user[len(user.rstrip(_DIGITS)) :]
     if not tail:

@@ -161,9 +161,9 @@ def amended(
 ) -> Burst:
     """Return the burst after the changes.
 
-    `remaining` has mentions that stay in the burst, one for each author who has any. The authors are the mentioners
-    with a leaving mention, or all mentioners if the shown tweet leaves. If none of them has a mention that stays,
-    `remaining` may have a mention by a new mentioner.
+    `remaining` has mentions that stay in the burst, at most one per author. It covers the mentioners with a leaving
+    mention, or all mentioners if the shown tweet leaves. If none of them has a mention that stays, `remaining` may have
+    a mention by a new mentioner.
 
     A mentioner with a leaving mention but none in `remaining` is removed. If the shown tweet leaves, the first
     mentioner who has a mention in `remaining` becomes the opener, and the tweet of that mention is shown.
@@ -188,8 +188,8 @@ def amended(
 def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
     """Return the burst after its last mention has left.
 
-    Leaving mentions that are protected, not retracted, stay if they are by the author of the earliest of them. The
-    burst is then restricted to the followers of this author.
+    If leaving mentions are protected instead of retracted, those by the author of the earliest one stay. The burst is
+    then restricted to the followers of this author.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     by_first_author = [mention for mention in protected if mention.author == protected[0].author]

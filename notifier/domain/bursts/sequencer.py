@@ -1,7 +1,7 @@
 """Sequence head of a subject: numbers its bursts from log records, as pure functions.
 
 A head holds everything that its last change decided, until that is published. After a crash any process can finish the
-work from the head alone, without the log.
+work from the head, without the log.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -205,7 +205,7 @@ def _sequence(
 
 
 def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
-    """Return whether the open burst sends no alerts but the mention may.
+    """Return whether the verdict of the open burst rules out alerts, and that of the mention does not.
 
     Such a mention opens a new burst. Otherwise an author whose cap is used up could open a burst without alerts, and so
     suppress the alerts for all authors who join it.
@@ -216,8 +216,8 @@ def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
 def _open_public(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Open a public burst. It is pull-only if the budget is empty.
 
-    A retraction may close the open burst before its collapse window ends, and the next mention opens a new one. Without
-    the budget, each retracted tweet would allow one more fan-out.
+    A retraction may close the open burst before its collapse window ends, and the next mention opens a new one. If that
+    one needed no budget, each retracted tweet would allow one more fan-out.
     """
     burst = _next_burst(head, mention, now=now, pull_only=not has_budget(budget))
     opened = _with_opening(head, burst)
@@ -298,6 +298,7 @@ def _with_mention(head: Head, burst: Burst, mention: Mention, *, budget: TokenBu
     return replace(
         head,
         open=burst if is_public else head.open,
+        # A subject that needs no budget now keeps its bucket, because it may grow.
         budget=budget or head.budget,
         outbox=tuple(outbox.values()),
         sequenced=(*head.sequenced, SequencedMention(mention=mention, seq=burst.key.seq)),
@@ -305,14 +306,14 @@ def _with_mention(head: Head, burst: Burst, mention: Mention, *, budget: TokenBu
 
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
-    """Return the refilled bucket; None if fan-outs need no budget. The head keeps its bucket: the subject may grow."""
+    """Return the refilled bucket; None if fan-outs need no budget."""
     if not policy.needs_budget(mention.followers):
         return None
     limit = fanout_limit(policy)
     return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
 
 
-# Fan-out budget: while it is empty, the collapse window of a subject stays open.
+# Fan-out budget: while it is empty, the collapse window of a subject stays open, unless collapsing is switched off.
 
 
 def fanout_limit(policy: Policy) -> BucketLimit:

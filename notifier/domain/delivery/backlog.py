@@ -140,7 +140,7 @@ class Backlog:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle of each throttled pool. Slices of pools with a new throttle must be marked as parked."""
+        """Set the throttle of each throttled pool."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:

@@ -78,7 +78,7 @@ class DeadLetterTally:
     version: int = 0
     """Rises by one with each change; 0 before the first."""
     seen: int = 0
-    """Number of records handled. Successes are added late, and may count twice after an outage; deaths are exact."""
+    """Number of records handled. Successes are added late. A record that is repeated may count twice."""
     in_a_row: int = 0
     """Number of consecutive deaths up to now."""
     deaths: tuple[Death, ...] = ()

@@ -15,8 +15,8 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 TIERS_WITH_ALERTS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
 """Tiers with push slices, in the order of their alerts.
 
-Dormant members are alerted only if they asked for alerts. The same applies to members of P2, unless a setting adds P2
-to the pushed tiers.
+Dormant members are alerted only if they asked for alerts. The same applies to members of P2, unless a setting allows
+alerts to P2.
 """
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}

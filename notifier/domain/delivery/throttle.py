@@ -1,4 +1,4 @@
-"""Throttles: operator limits on tiers with an end time, and backpressure on P2."""
+"""Throttles: temporary limits that operators set on tiers, and backpressure on P2."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

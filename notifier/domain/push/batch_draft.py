@@ -123,7 +123,7 @@ class Draft:
 def in_doubt_draft(
     state: ShardState, burst: Burst, batch: SendBatch, devices: Iterable[Device], now: datetime
 ) -> Draft:
-    """Return a draft that closes a batch that was left open. `devices` are those that may still get the alert.
+    """Return a draft that closes a batch that was left open. `devices` are those of members who may still be alerted.
 
     Any of the alerts may have arrived, so each counts as a failed attempt. Sending again here would ignore quiet hours,
     and repeat the alerts forever if each worker crashes here.

@@ -46,7 +46,7 @@ class ConfigError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """No answer came, so the alert may have arrived. A retry has the same id."""
+    """No answer came, but the alert may have arrived. A retry has the same id."""
 
     reason: str
 

@@ -20,7 +20,7 @@ MAX_ALERT_ATTEMPTS = 3
 RETRY_WINDOW = timedelta(minutes=30)
 """Time after the first failed attempt in which a device is tried again.
 
-An attempt that does not count as failed is repeated until its slice expires.
+As long as no attempt counts as failed, attempts are repeated until their slice expires.
 """
 RETRY_BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
 """Waits between attempts; a provider may ask for longer ones. FCM asks for 10 seconds after a 500 or 503."""
@@ -94,7 +94,7 @@ class SendBatch:
     at: datetime
     """When the batch was written. Nothing of it was sent earlier."""
     members: Bits = field(default_factory=no_members)
-    """Members that are in no earlier batch."""
+    """Members that enter a batch for the first time."""
     summaries: Mapping[OlderBursts, Bits] = field(default_factory=dict)
     """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
     silent: Mapping[SilentReason, Bits] = field(default_factory=dict)

@@ -128,7 +128,7 @@ def language_of(locale: str) -> str:
     return ENGLISH
 
 
-# Graphemes: user-perceived characters, which may be several code points. A text may be cut between two of them.
+# Graphemes: user-perceived characters, which may be several code points. A text may be cut between two graphemes.
 #
 # Implements the rules of Unicode annex 29 that matter for names, without its tables.
 

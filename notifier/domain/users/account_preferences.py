@@ -77,7 +77,7 @@ class AccountPreferences:
 
     @property
     def member_sets(self) -> Collection[SetKind]:
-        """Return the account-wide sets that contain the member.
+        """Return the account-wide sets that contain the member because of these preferences.
 
         There is no set for quiet hours: it would change all day, as the hours of members begin and end.
         """

@@ -53,8 +53,8 @@ def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
     today = now.astimezone(local_zone).date()
     # If the local clock is set back far enough, one day's quiet hours overlap the next day's. The later end counts.
     for day in (today - _DAY, today, today + _DAY):
-        begins, ends = _quiet_span(local_zone, hours, day)
-        until = ends if begins <= until < ends else until
+        start, end = _quiet_span(local_zone, hours, day)
+        until = end if start <= until < end else until
     return until if until > now else None
 
 

@@ -13,10 +13,9 @@ BlockEnds = Mapping[UserId, datetime]
 """When the blocks between one user and other accounts ended, by account; NEVER while a block is in force."""
 
 MAX_BLOCKERS = 10_000
-"""Maximum number of blockers that one request reads: 20 ms in SQLite. A million would take seconds.
+"""Maximum number of blockers that one request reads in the order of their user ids: 20 ms in SQLite.
 
-If a user has more blockers, two groups are read: the first MAX_BLOCKERS in the order of their user ids, and all that
-the user follows.
+A million would take seconds. Blockers that the user follows are read in any case.
 """
 
 

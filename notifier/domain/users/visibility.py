@@ -54,7 +54,7 @@ class Marks:
     seen_at: datetime | None = None
     """Everything opened up to this time is seen. Only moves forward."""
     also_seen: frozenset[BurstKey] = frozenset()
-    """Bursts newer than `seen_at` that were on a page marked as seen."""
+    """Bursts on pages marked as seen, in addition to those up to `seen_at`."""
 
     by_burst: Mapping[BurstKey, Mark] = field(default_factory=dict)
 
@@ -139,7 +139,7 @@ class HiddenReason(StrEnum):
     NOT_FOLLOWED = "not_followed"
     MUTED = "muted"
     BEFORE_FOLLOW = "before_follow"
-    """Opened before the follow, or before a mute ended, the account was unblocked, or the volume changed."""
+    """Opened before the follow, the end of a mute or user block, or a change of the volume."""
     RESTRICTED = "restricted"
     BLOCKED = "blocked"
     VOLUME = "volume"
