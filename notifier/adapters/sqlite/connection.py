@@ -28,7 +28,7 @@ _PRAGMAS = (
     "PRAGMA page_size = 4096",
     "PRAGMA journal_mode = WAL",
     "PRAGMA temp_store = MEMORY",
-    # KiB per connection, and a process has up to one connection per thread and file. A shard's sets are read in 0.1 ms
+    # KiB per connection: a process may have one per thread and Database. A shard's sets are read in 0.1 ms
     # with 2,000 KiB or 16,000 KiB: the operating system's cache is as fast.
     "PRAGMA cache_size = -2000",
     # No mmap: a disk error would kill the process (SIGBUS) instead of raising an error. The pages of a large file

@@ -41,7 +41,7 @@ def statements() -> Sequence[str]:
 
 
 def prepare_statements(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
+    """Prepare the statements; stop after `timeout` seconds. Raises StoreUnavailable or UnusableEnvironment.
 
     Skip a statement that a node rejects, because the node may not have the newest schema yet. Each statement that is
     missing afterwards is prepared on first use.

@@ -25,7 +25,7 @@ class NodeStatus:
     version: str = ""
     """Empty if a query to the node failed."""
     clock_lead: float = 0.0
-    """Smallest possible lead of the node's clock over ours, in seconds."""
+    """Smallest possible difference of the node's clock from ours, in seconds. Negative if it is behind."""
     settings: Mapping[str, str]
     """Settings that have a value, by name. Empty if a query to the node failed."""
 
@@ -99,7 +99,7 @@ def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 
 
 def clock_lead_of(their_time: float, before: float, after: float) -> float:
-    """Return the smallest possible lead of a node's clock over ours, in seconds. Negative if the node's is behind.
+    """Return the smallest possible difference of a node's clock from ours, in seconds. Negative if it is behind.
 
     `their_time` was read between our clock's readings `before` and `after`.
     """

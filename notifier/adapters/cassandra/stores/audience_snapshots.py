@@ -42,7 +42,7 @@ _FROM_SHARD_GROUP = (
 _SELECT_SNAPSHOTS = f"SELECT shard, p0, p1, p2, push, facts {_FROM_SHARD_GROUP}"
 _SELECT_FACTS = f"SELECT shard, facts {_FROM_SHARD_GROUP}"
 _SELECT_TIER = {tier: f"SELECT shard, facts, {tier} AS members {_FROM_SHARD_GROUP}" for tier in TIERS}
-_SELECT_ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_FROM_SHARD_GROUP}" for tier in TIERS}
+_SELECT_TO_ALERT = {tier: f"SELECT shard, push, {tier} AS members {_FROM_SHARD_GROUP}" for tier in TIERS}
 _SELECT_DORMANT = f"SELECT shard, push, p0, p1, p2 {_FROM_SHARD_GROUP}"
 _TTL_SECONDS = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
 
@@ -77,7 +77,7 @@ class CassandraAudienceSnapshots:
                 for row in _read_rows(self._cluster, _SELECT_DORMANT, burst, alerting_names)
             }
         else:
-            rows = _read_rows(self._cluster, _SELECT_ALERTED[tier], burst, alerting_names)
+            rows = _read_rows(self._cluster, _SELECT_TO_ALERT[tier], burst, alerting_names)
             to_alert = {row.shard: decode(row.members) & decode(row.push) for row in rows}
         return dict.fromkeys(facts.keys() - alerting_names.keys(), no_members()) | to_alert
 

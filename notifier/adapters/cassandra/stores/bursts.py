@@ -101,6 +101,7 @@ class CassandraBursts:
         # 3. The ids of mentions: `known_events` must return an event only once its burst can be read. Together with
         #    the ids, the change feed: a process that reads a change must then read a burst at least as new.
         # 4. Changed mentions. The caller repeats this method until it succeeds.
+
         # Skip the run and hour rows that this process has written for the same opening. That saves up to one read and
         # two writes each time a known burst is written.
         with_new_opening = [

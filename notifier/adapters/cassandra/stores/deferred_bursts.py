@@ -25,8 +25,8 @@ MAX_DEFERRAL_MS = 26 * 3_600_000
 """Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and the end of quiet hours
 may be rounded up to a quarter hour; the rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
-"""Interval of full scans, which go back by MAX_DEFERRAL_MS. They find bursts that a stalled process deferred after
-their wake-up time."""
+"""Interval of full scans, which go back at least MAX_DEFERRAL_MS. They find bursts that a stalled process deferred
+after their wake-up time."""
 
 _INSERT = """
     INSERT INTO deferred_bursts (slot, bucket, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?)

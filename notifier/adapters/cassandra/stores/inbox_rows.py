@@ -173,7 +173,7 @@ class _SubjectRowCursor:
         self.rows |= {(row.burst, row.tier): row for row in reaching_rows}
         self.has_more = len(page) == row_limit
         if self.has_more:
-            # A burst has a row for each tier, and a page may end between two of them: read the last burst again.
+            # A burst may have a row for each tier, and a page may end between two of them: read the last burst again.
             self.read_from = to_ms(page[-1].opened_at), page[-1].burst.seq
 
 

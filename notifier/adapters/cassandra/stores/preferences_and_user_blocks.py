@@ -277,10 +277,10 @@ class CassandraUserBlocks:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def write(self, blocks: Collection[UserBlock]) -> None:
+    def write(self, user_blocks: Collection[UserBlock]) -> None:
         # Write the table by account first: once the inbox hides an account, no alert that names the account may be
         # sent. After an interruption the caller writes all rows again.
-        sides = [side for block in blocks for side in block.sides]
+        sides = [side for user_block in user_blocks for side in user_block.sides]
         self._cluster.query_each(_WRITE_USER_BLOCK_BY_ACCOUNT, [_account_row(side) for side in sides])
         self._cluster.query_each(_WRITE_USER_BLOCK, [_member_row(side) for side in sides])
 

@@ -158,7 +158,7 @@ def _mention(row: Any) -> Mention:
 LETTERS_PER_PAGE = 64
 
 _SELECT_LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
-_EMPTY_LETTER = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
+_ERASE_LETTER_BODY = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
 
 
 class CassandraErasureTargets:
@@ -184,7 +184,7 @@ class CassandraErasureTargets:
         ttls = [(letter, seconds_until(letter.at + ROW_LIFETIME, now)) for letter in letters]
         # Give the empty body the remaining lifetime of the letter. With the table's default TTL, the body would outlive
         # the other columns, and a row with nothing but an empty body would stay.
-        writes = [(_EMPTY_LETTER, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0]
+        writes = [(_ERASE_LETTER_BODY, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0]
         if None in self._cluster.compare_and_set_each(writes):
             raise StoreUnavailable("Unknown whether some dead letters were erased.")
 

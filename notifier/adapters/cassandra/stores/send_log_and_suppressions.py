@@ -1,6 +1,6 @@
 """Stores the send log, and reads push suppression.
 
-A conditional write records the intent of a batch before the batch is sent. Its outcome is recorded afterwards.
+A conditional write records the intent of a batch before the batch is sent. The batch's outcome is recorded afterwards.
 """
 
 from collections import defaultdict

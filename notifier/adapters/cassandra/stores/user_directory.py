@@ -1,7 +1,7 @@
 """Stores the user directory, member numbers, fencing epochs and account flags.
 
-Single accounts have a table by user id and a table by member number. So do ranges of ids that differ only in
-successive final numbers, such as u0, u1 and u2. A range has one row in each of its tables, however many accounts it
+Single accounts have a table by user id and a table by member number. So do id ranges: ids that differ only in
+successive final numbers, such as u0, u1 and u2. An id range has one row in each table, however many accounts it
 contains.
 """
 
@@ -152,7 +152,7 @@ class CassandraDirectory:
         self._numbers = MemberNumbers(cluster)
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        """Return the accounts of the users. Single accounts override ranges. No account has the empty id."""
+        """Return the accounts of the users. Single accounts override id ranges. No account has the empty id."""
         accounts = self._single_accounts(users)
         members = members_in_ranges((user for user in users if user not in accounts), self._ranges_of_ids)
         return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}

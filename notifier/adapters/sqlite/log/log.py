@@ -34,7 +34,7 @@ class SqliteLog:
         self._db = db
         self._clock = clock
         self._append_combined = WriteCombiner(self._write)
-        # Offsets and leases are written without a sync, which would slow down appends. If a power cut undoes such a
+        # Offsets and leases are written without a sync: syncs would slow down appends. If a power cut undoes such a
         # write, records are only processed again.
         self._relaxed = db.relaxed()
 

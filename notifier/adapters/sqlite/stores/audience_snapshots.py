@@ -38,10 +38,10 @@ class SqliteAudienceSnapshots:
     def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         facts = self._read_facts(burst, shards)
         shards_to_alert = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
-        alerted = {
+        to_alert = {
             shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, shards_to_alert).items()
         }
-        return dict.fromkeys(facts, no_members()) | alerted
+        return dict.fromkeys(facts, no_members()) | to_alert
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         return {shard: facts.counts(shard) for shard, facts in self._read_facts(burst, shards).items()}

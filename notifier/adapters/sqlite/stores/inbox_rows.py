@@ -15,7 +15,7 @@ from notifier.domain.bursts.burst import RETENTION
 RANGES_PER_READ = 256
 """Ranges that one statement checks, in about 2 ms."""
 ROWS_PER_DELETE = 2_000
-"""A transaction deletes about this many rows or snapshots, in about 10 ms. Deliveries wait for it."""
+"""A transaction deletes at most about this many rows or snapshots, in about 10 ms. Deliveries wait for it."""
 
 _FIND_EXPIRED_RANGES = load_statement("scan_ranges_for_expired_rows")
 _DELETE_EXPIRED_SNAPSHOTS = load_statement("delete_expired_audience_snapshots")

@@ -88,7 +88,7 @@ class SqliteEpochs:
 _COLUMNS = "id, tier, rate, reason, operator, starts_at, ends_at"
 _PUT_THROTTLE = f"INSERT OR REPLACE INTO throttles ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LIFT_THROTTLE = f"UPDATE throttles SET ends_at = ? WHERE id = ? AND ends_at > ? RETURNING {_COLUMNS}"
-_SELECT_THROTTLES_SINCE = f"SELECT {_COLUMNS} FROM throttles WHERE ends_at > ? ORDER BY starts_at, id"
+_SELECT_THROTTLES_ENDING_AFTER = f"SELECT {_COLUMNS} FROM throttles WHERE ends_at > ? ORDER BY starts_at, id"
 
 
 class SqliteThrottles:
@@ -114,7 +114,7 @@ class SqliteThrottles:
 
     def ending_after(self, moment: datetime) -> Sequence[Throttle]:
         with self._db.read() as c:
-            return [_throttle(row) for row in c.execute(_SELECT_THROTTLES_SINCE, (to_ms(moment),))]
+            return [_throttle(row) for row in c.execute(_SELECT_THROTTLES_ENDING_AFTER, (to_ms(moment),))]
 
 
 def _row(t: Throttle) -> tuple[object, ...]:

@@ -90,8 +90,13 @@ class SqliteMemberSets:
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         stored_token = token or 0
         rows = (
-            (str(subject), count.total, np.array(count.by_shard, dtype=STORED_COUNT_TYPE).tobytes(), stored_token)
-            for subject, count in counts.items()
+            (
+                str(subject),
+                subject_counts.total,
+                np.array(subject_counts.by_shard, dtype=STORED_COUNT_TYPE).tobytes(),
+                stored_token,
+            )
+            for subject, subject_counts in counts.items()
         )
         self._put(_PUT_COUNTS, rows)
 

@@ -223,7 +223,7 @@ _SELECT_BLOCKERS = """
     SELECT other_account, until FROM user_blocks
     WHERE member = ? AND direction = 'blocked_by' ORDER BY other_account LIMIT ?
 """
-_SELECT_BLOCKERS_BY_NAME = """
+_SELECT_BLOCKERS_BY_ID = """
     SELECT other_account, until FROM user_blocks
     WHERE member = ? AND direction = 'blocked_by' AND other_account IN (SELECT value FROM json_each(?))
 """
@@ -233,8 +233,8 @@ class SqliteUserBlocks:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, blocks: Collection[UserBlock]) -> None:
-        for batch in batches(blocks, USER_BLOCKS_PER_TRANSACTION):
+    def write(self, user_blocks: Collection[UserBlock]) -> None:
+        for batch in batches(user_blocks, USER_BLOCKS_PER_TRANSACTION):
             with self._db.write() as c:
                 c.executemany(
                     _WRITE_USER_BLOCK,
@@ -250,7 +250,7 @@ def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subj
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()
     if len(blockers) == max_blockers:
-        blockers += c.execute(_SELECT_BLOCKERS_BY_NAME, (member, json.dumps(subject_owners(follows)))).fetchall()
+        blockers += c.execute(_SELECT_BLOCKERS_BY_ID, (member, json.dumps(subject_owners(follows)))).fetchall()
     return block_ends((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 

@@ -113,7 +113,7 @@ def _named_parameters(key: tuple[str, int, str, str]) -> dict[str, object]:
     return dict(zip(("subject", "seq", "source", "id"), key, strict=True))
 
 
-# Erasure targets in core.db: held mentions and dead letters also contain an author's text.
+# Erasure targets in core.db: held mentions and dead letters may also contain an author's text.
 
 _SELECT_HELD = (
     f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
@@ -121,7 +121,7 @@ _SELECT_HELD = (
 )
 _UPDATE_EVENT = "UPDATE held_mentions SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
 _SELECT_LETTERS = f"SELECT {LETTER_COLUMNS} FROM dead_letters WHERE id > ? AND length(body) > 0 ORDER BY id LIMIT ?"
-_EMPTY_BODY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
+_ERASE_LETTER_BODY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
 
 
 class SqliteErasureTargets:
@@ -150,7 +150,7 @@ class SqliteErasureTargets:
 
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         with self._db.write() as c:
-            c.executemany(_EMPTY_BODY, [(letter.id,) for letter in letters])
+            c.executemany(_ERASE_LETTER_BODY, [(letter.id,) for letter in letters])
 
     def _read_held(self, authors: str, after: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
         with self._db.read() as c:

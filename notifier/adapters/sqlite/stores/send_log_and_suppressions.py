@@ -140,7 +140,7 @@ def _suppressed_members(c: sqlite3.Connection, parameters: Parameters) -> Iterat
 
 
 def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
-    """Return members whose block row dates the follow after the opening, unless their own row dates it before."""
+    """Return the members of block rows that began after the opening, except those with an own row from before."""
     members = {
         member for row in c.execute(_SELECT_LATE_BLOCK_FOLLOWS, parameters) for member in _members_of_block(*row)
     }

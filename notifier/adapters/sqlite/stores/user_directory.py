@@ -122,8 +122,8 @@ def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId
     """Return the accounts. A user's own row overrides an id range."""
     rows = c.execute(_SELECT_ACCOUNTS, (json.dumps(list(users)),))
     accounts = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
-    ranged = members_in_ranges((user for user in users if user not in accounts), partial(_ranges_of_ids, c))
-    return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in ranged.items()}
+    members = members_in_ranges((user for user in users if user not in accounts), partial(_ranges_of_ids, c))
+    return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}
 
 
 def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:

@@ -115,14 +115,14 @@ class SqlitePeople:
 def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime]:
     """Return the follows. A member's own row, even of an unfollow, overrides the block row."""
     block, slot = divmod(member, BLOCK_MEMBERS)
-    own: dict[str, int] = {}
-    shared: dict[str, int] = {}
+    by_own_row: dict[str, int] = {}
+    by_block_row: dict[str, int] = {}
     for row_slot, subject, at, members in c.execute(_SELECT_FOLLOWS, (block, slot, WHOLE_BLOCK_SLOT)):
         if row_slot == slot:
-            own[subject] = at
+            by_own_row[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
-            shared[subject] = at
-    visible_from_by_subject, unfollowed = shared | own, to_ms(UNFOLLOWED)
+            by_block_row[subject] = at
+    visible_from_by_subject, unfollowed = by_block_row | by_own_row, to_ms(UNFOLLOWED)
     return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_by_subject.items() if at < unfollowed}
 
 
