@@ -188,11 +188,11 @@ def _queues(broker: str, pool: Pool) -> list[Queue]:
     ]
 
 
-def _transport_options(broker: str, timeout: float, keys: ExpectedKeyTypes) -> dict[str, Any]:
+def _transport_options(broker: str, timeout: float, expected_key_types: ExpectedKeyTypes) -> dict[str, Any]:
     if not is_redis(broker):
         return {"read_timeout": timeout, "write_timeout": timeout}
     return {
-        EXPECTED_KEY_TYPES_OPTION: keys,
+        EXPECTED_KEY_TYPES_OPTION: expected_key_types,
         "visibility_timeout": VISIBILITY_TIMEOUT.total_seconds(),
         "socket_timeout": timeout,
         "socket_connect_timeout": PRODUCER_TIMEOUT,

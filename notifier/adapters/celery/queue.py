@@ -159,7 +159,7 @@ class PoolQueue:
         self._lock = Lock()
 
     def send(self, slices: Sequence[Slice]) -> None:
-        """Send the slices as tasks. After QueueUnavailable some of them may be queued."""
+        """Send the slices as tasks. After QueueUnavailable some of them may be queued; workers ignore duplicates."""
 
         def publish(producer: Producer) -> None:
             for slice_ in slices:
@@ -186,7 +186,6 @@ class PoolQueue:
                 result = operation(self._producer)
             except self._errors as error:
                 self._breaker.on_failure(started_at)
-                # The dispatcher queues the whole batch again. Workers ignore duplicates of tasks that were queued.
                 # Do not reuse the connection.
                 self._disconnect()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error

@@ -57,13 +57,13 @@ class Http2Connection:
         self._next_stream = self._peer_stream_limit = 1
         self._unacknowledged_bytes = self._pending_ack_count = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
-        self._starts_after_pong = False
+        self._blocked_until_pong = False
         """Whether no request may start before the last PING is acknowledged."""
 
     @property
     def free_stream_count(self) -> int:
         """Number of requests that may start now; 0 or less if none may."""
-        if self.closing_reason or self._starts_after_pong or len(self.send_buffer.queued) > MAX_QUEUED_BYTES:
+        if self.closing_reason or self._blocked_until_pong or len(self.send_buffer.queued) > MAX_QUEUED_BYTES:
             return 0
         return min(self._peer_stream_limit, self._limits.max_streams) - len(self._requests)
 
@@ -101,7 +101,7 @@ class Http2Connection:
         """
         self._last_received_at = now
         # Any data shows that the peer is alive, except after an idle time: then the data may be old.
-        if not self._starts_after_pong:
+        if not self._blocked_until_pong:
             self._pinged_at = 0.0
         if not self.send_buffer.queued:
             self._pending_ack_count = 0
@@ -132,8 +132,8 @@ class Http2Connection:
         Call before reading: bytes that arrived while idle do not show that the peer is alive now.
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
-        if was_idle and not self._requests and not self._starts_after_pong:
-            self._starts_after_pong = True
+        if was_idle and not self._requests and not self._blocked_until_pong:
+            self._blocked_until_pong = True
             self._ping(now)
 
     def cancel_all(self) -> None:
@@ -208,7 +208,7 @@ class Http2Connection:
         """Make the requests resendable. With `others_progressed`, the attempt does not count."""
         for request in requests:
             self._remove(request)
-            request.attempts -= others_progressed
+            request.attempt_count -= others_progressed
             self.resendable.append(request)
 
     def _reset(self, request: Request, code: int) -> None:
@@ -263,7 +263,7 @@ class Http2Connection:
         if not flags & frames.ACK:
             self._queue_ack(frame(frames.PING, frames.ACK, 0, payload[:8]))
         elif int.from_bytes(payload, "big") == self._ping_count:
-            self._starts_after_pong, self._pinged_at = False, 0.0
+            self._blocked_until_pong, self._pinged_at = False, 0.0
 
     def _queue_ack(self, acknowledgement: bytes) -> None:
         self._pending_ack_count += 1

@@ -12,8 +12,8 @@ from hpack.table import HeaderTable
 
 from notifier.adapters.http2.frames import COMPRESSION_ERROR, Violation
 
-# Huffman decoding takes one byte per step. The package `hpack` takes half bytes, which took twice as long as the rest
-# of a send.
+# Huffman decoding takes one byte per step. The package `hpack` takes half a byte, and its decoding took twice as long
+# as the rest of a send.
 
 _FAILED_STATE = -1
 

@@ -23,7 +23,7 @@ class Http2Limits:
     max_waiting: int = 256
     """Number of requests, to all origins, that wait for a stream. At this number, no more are accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
-    """Timeout of a request from its start. Google asks clients to wait at least 10 s before a retry."""
+    """Timeout of a request from its start. Google asks for at least 10 s."""
     open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
     max_stream_wait: timedelta = timedelta(milliseconds=50)

@@ -144,7 +144,7 @@ class OriginPool:
     def _requeue_resendable(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
         protocol = connection.protocol
         for request in reversed(protocol.resendable):
-            if request.attempts >= self._limits.max_attempts:
+            if request.attempt_count >= self._limits.max_attempts:
                 yield (
                     request,
                     NoReply(reason=protocol.closing_reason or "the stream was refused", may_have_arrived=False),

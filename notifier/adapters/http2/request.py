@@ -17,7 +17,7 @@ class Request:
     post: Post
     origin: Origin
     accepted_at: float
-    attempts: int = 0
+    attempt_count: int = 0
     deadline: float = 0.0
     stream: int = 0
     end_offset: int = NOT_QUEUED
@@ -37,7 +37,7 @@ class Request:
     def begin_attempt(self, stream: int, window: int, deadline: float) -> None:
         """Reset the state: an earlier attempt may have ended halfway."""
         self.stream, self.window, self.deadline = stream, window, deadline
-        self.attempts += 1
+        self.attempt_count += 1
         self.end_offset, self.unqueued_body = NOT_QUEUED, self.post.body
         self.status, self.headers, self.body = 0, {}, b""
 

@@ -14,7 +14,7 @@ T_co = TypeVar("T_co", covariant=True)
 Reject = Callable[[int, str], None]
 """Called with the number of a rejected row and the reason.
 
-Rows are numbered from 1. In a text file, the number is that of the row's last line.
+In a text file, the number is that of the row's last line. Rows of a Parquet file are numbered from 1.
 """
 
 

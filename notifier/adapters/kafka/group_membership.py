@@ -42,13 +42,13 @@ REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 FENCED_REJOIN_DELAY = 60.0
 """Pause before a member rejoins after another process has taken its instance id."""
 STALL_TIMEOUT = 30.0
-"""Longest time for which polls may return no records despite a lag, or without its measurement."""
+"""Seconds of empty polls despite a lag, or of errors, after which the membership is replaced."""
 IDLE_CHECK_INTERVAL = 5.0
 """Seconds after which a member without partitions asks the brokers again whether some partition has no reader."""
 
 
-def milliseconds(time: timedelta) -> int:
-    return time // timedelta(milliseconds=1)
+def milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ class PartitionGrowth:
         return range(max((partition.older_count for partition in self.withheld.values()), default=0))
 
     def newly_readable(self, commits: Commits, bounds: OffsetBounds, now: float) -> Collection[int]:
-        """Return the withheld partitions that may be read now; the caller removes them from `withheld`.
+        """Return the withheld partitions that may be read now.
 
         The first call after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later calls.
         """

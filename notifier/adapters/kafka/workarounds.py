@@ -29,7 +29,7 @@ LOGGER = logging.getLogger("notifier.kafka")
 PRODUCER_OPTIONS: Mapping[str, Any] = {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
 """Producer options that replace idempotence.
 
-An idempotent producer hangs permanently once a sent batch exceeds `delivery_timeout_ms`, as in an outage of minutes.
+An idempotent producer hangs permanently once a sent batch exceeds `delivery_timeout_ms`, as in an outage.
 Without idempotence a retried batch could be written after its successor, so only one request is in flight at a time.
 A record may be written twice; readers tolerate duplicates.
 """
@@ -227,10 +227,10 @@ def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id
 
 
 def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
-    """Return whether some partition of the topic has no reader, and no rebalance is in progress.
+    """Return whether some partition of the topic has no reader although no rebalance is in progress.
 
     A group leader without metadata of the topic assigns no partitions, and does not repeat the assignment when the
-    metadata arrives. A member that the brokers have removed may not notice it, and its group is then empty.
+    metadata arrives. The last member of a group may not notice that the brokers have removed it.
     """
     description = admin.describe_groups([group])[group]
     [topic_description] = admin.describe_topics([topic])
@@ -314,8 +314,8 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
     def rewind_partitions(self, topic: str, timeout_ms: int) -> None:
         """Seek the kept partitions back to their commits. Raises the library's KafkaError.
 
-        The library continues a kept partition after the last record that it returned. But at the rebalance the caller
-        has discarded the records that it had not processed yet.
+        The library continues a kept partition after the last record that it returned. But `on_revoked` of the listener
+        has discarded the records that were not processed yet.
         """
         if self.consumer is None:
             return

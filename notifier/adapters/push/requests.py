@@ -63,7 +63,7 @@ def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterab
 
 @dataclass(slots=True, kw_only=True)
 class RequestRound:
-    """One pass over the devices, up to their end or to the first refused token."""
+    """One pass over the devices."""
 
     transport: Transport
     builder: RequestBuilder

@@ -51,8 +51,8 @@ class CasHashes:
             current = self._read(remaining)
             outcomes = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
             results |= {cell: result for cell, (_, result) in outcomes.items()}
-            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in outcomes.items() if new}
-            remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
+            new_values = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in outcomes.items() if new}
+            remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in new_values.items()})
             if not remaining:
                 return results
         raise CacheUnavailable("Other writers keep changing the value.")

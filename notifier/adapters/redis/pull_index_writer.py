@@ -252,9 +252,9 @@ def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
 def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     """Yield the newest run of each subject with the time since when it is complete.
 
-    Pages come newest first. A page holds all readable bursts of its time span, except that the next page may have more
-    bursts of its oldest millisecond. A missing number is a burst that is not readable yet: the run after that gap is
-    complete only since its own first burst.
+    Pages come newest first. A page holds all readable bursts of its time span, except that bursts of its oldest
+    millisecond may also be on the next page. A missing number is a burst that is not readable yet: the run after that
+    gap is complete only since its own first burst.
     """
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):

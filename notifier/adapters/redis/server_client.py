@@ -75,7 +75,7 @@ MAX_CONNECTIONS = 64
 
 
 class RedisClient(redis.Redis):
-    """Thread-safe client with one circuit breaker for all its calls."""
+    """Thread-safe client with one circuit breaker (`guarded`)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -97,7 +97,7 @@ class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
 
 
 class AsyncClient(redis.asyncio.Redis):
-    """Asynchronous client of one event loop, with one circuit breaker for all its calls."""
+    """Asynchronous client of one event loop, with one circuit breaker (`guarded`)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

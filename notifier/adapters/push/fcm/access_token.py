@@ -52,7 +52,7 @@ class AccessTokens:
     random: RandomSource
     _token: _AccessToken | None = None
     _failure: Receipt | None = None
-    """Receipt of the last token request, if the request failed."""
+    """Receipt of the messages, if the last token request failed."""
     _next_renewal_at: datetime | None = None
     """Time before which `exchange` requests no renewal."""
 

@@ -53,7 +53,7 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
         case status if status in _RETRYABLE_STATUSES or status >= 500:
-            # Only Windows tells whether a 429 is about one browser. Any other 429 counts against the push service.
+            # Only Windows tells whether a rate limit is that of one browser. Any other counts against the push service.
             return RetryAt(
                 at=retry_at,
                 reason=reason,

@@ -20,12 +20,12 @@ _NAT64 = ip_network("64:ff9b::/96")
 _TUNNELS_IPV6 = tuple(map(ip_network, ("2001::/32", "2002::/16")))
 """Teredo and 6to4 also contain an IPv4 address. No push service uses them."""
 _RESERVED_IPV4 = tuple(map(ip_network, ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4")))
-"""IPv4 networks that are not public, although some Python versions consider them global.
+"""IPv4 networks that are not public. Some Python versions consider some of them global.
 
 They are "this network", carrier-grade NAT, protocol assignments, 6to4 relays and reserved addresses.
 """
 _DOCUMENTATION_IPV6 = tuple(map(ip_network, ("2001:db8::/32", "3fff::/20")))
-"""IPv6 networks for documentation. Some Python versions consider them global, too."""
+"""IPv6 networks for documentation. Some Python versions consider the second one global."""
 
 
 class BlockedAddress(OSError):

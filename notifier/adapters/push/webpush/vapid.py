@@ -165,9 +165,9 @@ class MessageKeyPairs:
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
 # Any client can register a subscription that was created for another key, or a URL of a push service that is not a
-# subscription. A configuration error stops all alerts to a push service, so it needs strong evidence. Either a service
-# that has never accepted our key names the key in a refusal, or there are more consecutive refusals than one user may
-# have browsers.
+# subscription. A configuration error stops all alerts to a push service, so `record_refusal` requires strong evidence.
+# Either a service that has never accepted our key names the key in a refusal, or there are more consecutive refusals
+# than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
