@@ -98,7 +98,7 @@ class ApiContainer:
 WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
 """Type of a route's parameter `container`, which the framework passes."""
 UserRequest = Request[UserId, float, State]
-"""Request of a user, with the user's id as `user`, and the Unix time at which the token expires as `auth`."""
+"""Request of a user: `user` is the user's id, and `auth` the Unix time from which the token is rejected."""
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:

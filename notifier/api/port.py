@@ -78,7 +78,7 @@ def _is_listener(descriptor: int, port: int) -> bool:
         with socket.socket(fileno=os.dup(descriptor)) as copy:
             is_tcp = copy.family in (socket.AF_INET, socket.AF_INET6) and copy.type == socket.SOCK_STREAM
             return is_tcp and _listens(copy) and copy.getsockname()[1] == port
-    except OSError:  # another thread closed the descriptor meanwhile
+    except OSError:  # the descriptor was closed meanwhile
         return False
 
 

@@ -161,7 +161,7 @@ Responses may contain text of other users, which must never run as a script.
 
 @dataclass(frozen=True, slots=True)
 class ResponseHeaders:
-    """ASGI middleware that adds the security and `RateLimit` headers to all responses of `app`, including errors."""
+    """ASGI middleware that adds security headers, and `RateLimit` headers if the request was metered."""
 
     app: ASGIApp
 

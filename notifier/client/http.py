@@ -16,7 +16,7 @@ class NoResponse(Exception):
 
 
 class Stale(NoResponse):
-    """The peer closed the connection before the response was complete, as servers do after a long idle time."""
+    """The peer closed the connection, as servers do after a long idle time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Outbox:
         """
         event.to_json(self.client.source)  # fail here if the event cannot be encoded: the thread would retry it forever
         with self._changed:
-            if self._is_closed or len(self._pending) + len(self._not_durable()) >= self.capacity:
+            if self._is_closed or len(self._pending) + len(self._quarantined_in_memory()) >= self.capacity:
                 return False
             self._queue(event)
         return True
@@ -106,7 +106,7 @@ class Outbox:
         with self._changed:
             self._changed.wait_for(lambda: not self._pending, within.total_seconds())
             queued = {event.id for event in self._pending}
-            return (*(event for event in self._not_durable() if event.id not in queued), *self._pending)
+            return (*(event for event in self._quarantined_in_memory() if event.id not in queued), *self._pending)
 
     def close(self, within: timedelta) -> Sequence[MentionEvent]:
         """Reject new events, flush, stop sending, and return the events that `flush` returned.
@@ -128,7 +128,7 @@ class Outbox:
             self._thread.start()
         self._changed.notify_all()
 
-    def _not_durable(self) -> Sequence[MentionEvent]:
+    def _quarantined_in_memory(self) -> Sequence[MentionEvent]:
         return () if self.quarantine.is_durable else self.quarantine.events()
 
     def _run(self) -> None:

@@ -135,14 +135,14 @@ class _Blocked(_CloudEvent, tag=BLOCKED_TYPE):
     data: _UserBlockData
 
     def checked(self, now: datetime) -> UserBlockChange:
-        return _checked_block(self, blocks=True, now=now)
+        return _checked_user_block(self, blocks=True, now=now)
 
 
 class _Unblocked(_CloudEvent, tag=UNBLOCKED_TYPE):
     data: _UserBlockData
 
     def checked(self, now: datetime) -> UserBlockChange:
-        return _checked_block(self, blocks=False, now=now)
+        return _checked_user_block(self, blocks=False, now=now)
 
 
 class _Changed(_CloudEvent, tag=CHANGED_TYPE):
@@ -206,14 +206,14 @@ class _Protected(_CloudEvent, tag=PROTECTED_TYPE):
     data: _UserData
 
     def checked(self, now: datetime) -> Retraction:
-        return _checked_author(self, RetractionCause.PROTECT, now)
+        return _checked_author_retraction(self, RetractionCause.PROTECT, now)
 
 
 class _Erased(_CloudEvent, tag=ERASED_TYPE):
     data: _UserData
 
     def checked(self, now: datetime) -> Retraction:
-        return _checked_author(self, RetractionCause.ERASE, now)
+        return _checked_author_retraction(self, RetractionCause.ERASE, now)
 
 
 CloudEventStruct = (
@@ -232,7 +232,7 @@ CloudEventStruct = (
 )
 
 
-def _checked_author(cloud_event: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
+def _checked_author_retraction(cloud_event: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
     user = cloud_event.data.user
     return checked_author_retraction(
         source=cloud_event.source, id=cloud_event.id, cause=cause, user=user, happened_at=cloud_event.time, now=now
@@ -252,7 +252,7 @@ def _checked_follow(cloud_event: _Followed | _Unfollowed, action: FollowAction, 
     )
 
 
-def _checked_block(cloud_event: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> UserBlockChange:
+def _checked_user_block(cloud_event: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> UserBlockChange:
     return checked_user_block(
         source=cloud_event.source,
         id=cloud_event.id,

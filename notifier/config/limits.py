@@ -75,7 +75,7 @@ class ReachSettings:
 
 
 MAX_DEAD_LETTERS = 1_000
-"""Upper bound of both limits. Each dead letter rewrites the tally, which lists the window's dead letters: 1,000 of them
+"""Maximum of `in_a_row` and `in_window`. Each dead letter rewrites the tally, which lists recent dead letters: 1,000
 take about 40 kB."""
 MAX_WINDOW_RECORDS = 1_000_000
 

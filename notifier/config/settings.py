@@ -130,7 +130,7 @@ class Settings:
     secret: str = setting(
         "",
         requirement=f"empty, or at least {MIN_SECRET_BYTES} bytes long",
-        meaning="Signs tokens and cursors. If empty, it is created once and kept in the data folder.",
+        meaning="Signs tokens and encrypts cursors. If empty, it is created once and kept in the data folder.",
         is_valid=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= MIN_SECRET_BYTES,
         hidden=HiddenPart.ALL,
     )

@@ -104,8 +104,7 @@ def _is_equal_in_constant_time(actual: str, expected: str) -> bool:
 # `--insecure-dev` mode: local requests need no key or token, and choose their user.
 
 INSECURE_WARNING = (
-    "INSECURE: every local request is accepted without a key, as any service and any user. Use this "
-    "for development only."
+    "INSECURE: local requests need no key, and can act as any service and any user. Use this for development only."
 )
 DEV_TOKEN_LIFETIME = timedelta(days=1)
 """A stream that was opened with `Authorization: User ada` ends after this time."""

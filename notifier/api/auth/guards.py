@@ -45,7 +45,7 @@ def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
 
 
 def allow_users(container: ApiContainer) -> Guard:
-    """Allow users. Sets `request.user` to the user and `request.auth` to the time when the token expires."""
+    """Allow users. Sets `request.user` to the user and `request.auth` to the time from which the token is invalid."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         authenticator, now = await _authenticator_for(container, connection), container.clock.now()

@@ -125,7 +125,7 @@ LOGGER = logging.getLogger("notifier.api")
 MAX_KEY_AGE = timedelta(minutes=10)
 """Maximum age of the keys while the issuer answers. A revoked key may be accepted for this time."""
 OUTAGE_EXTENSION = timedelta(hours=1)
-"""Time beyond MAX_KEY_AGE for which the keys stay valid while the issuer cannot be reached.
+"""Time beyond MAX_KEY_AGE for which the keys stay valid while fetches fail.
 
 An attacker who blocks the connection to the issuer can use a revoked key for this time longer.
 """
@@ -187,17 +187,17 @@ class FetchedKeys:
         try:
             self.keys = public_keys(await self.fetch())
             self.fetched_at = self.now()
-            self._log_change("")
+            self._set_failure("")
         except (IssuerUnavailable, ValueError) as error:
             # Fails open: the keys fetched last stay valid for a while. A response without keys does not revoke them.
-            self._log_change(error.detail if isinstance(error, IssuerUnavailable) else f"Unusable answer: {error}.")
+            self._set_failure(error.detail if isinstance(error, IssuerUnavailable) else f"Unusable answer: {error}.")
             if self.on_failure is not None:
                 self.on_failure()
         finally:
             self.refresh_task = None
 
-    def _log_change(self, failure: str) -> None:
-        """Log once when fetches begin to fail, and once when they succeed again."""
+    def _set_failure(self, failure: str) -> None:
+        """Set `failure`. Log when fetches begin to fail, and when they succeed again."""
         if failure and not self.failure:
             LOGGER.warning("can't fetch the issuer's keys; the last keys stay valid for a while: %s", failure)
         elif self.failure and not failure:

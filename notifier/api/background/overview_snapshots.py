@@ -108,8 +108,9 @@ class SharedSnapshots:
 LOCK_TIMEOUT = timedelta(milliseconds=50)
 """Maximum time for which a request waits for the lock.
 
-A request for an event's status holds such a lock while it searches the log. Without a backlog the search takes less
-time, so another request that arrives meanwhile succeeds. A longer wait would block a thread that event intake needs.
+A request for an event's status holds such a lock while it searches the log. Without a backlog this takes less than
+LOCK_TIMEOUT, so another request that arrives meanwhile succeeds. A longer wait would block a thread that event intake
+needs.
 """
 
 

@@ -51,7 +51,7 @@ READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(
 REPORT_SECONDS = 1.0
 """Seconds between two reports to Redis."""
 REPORTS_PER_LIMIT = 100
-"""A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
+"""A process reports a caller's requests once they reach 1/100 of the limit, so that a few requests cost no round trip.
 
 A caller can exceed the limit by about 1/100 per process, and by the requests of about one second.
 """

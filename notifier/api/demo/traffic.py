@@ -104,7 +104,7 @@ class DemoTraffic:
     async def _has_trickle_lease(self) -> bool:
         try:
             return await self.leases.take_or_renew(TRICKLE_LEASE, TRICKLE_TERM)
-        except NotifierError:  # the store is unavailable; a mention would fail, too
+        except NotifierError:  # tried again in a second
             return False
 
     async def _trickle_accounts(self) -> AsyncIterator[UserId]:

@@ -72,7 +72,7 @@ SCOPES = tuple(dict.fromkeys(REQUIRED_SCOPE.values()))
 ServiceRequest = Request[Caller, Any, State]
 
 
-class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
+class EventResultBody(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Result of one event: `status` is accepted, duplicate or refused. `problem` tells why it was refused."""
 
     status: str
@@ -81,10 +81,10 @@ class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
     problem: Problem | None = None
 
 
-class AcceptedBatch(msgspec.Struct, kw_only=True):
+class BatchResultBody(msgspec.Struct, kw_only=True):
     """Results of a batch, in the order of its events."""
 
-    results: list[AcceptedEventBody]
+    results: list[EventResultBody]
 
 
 class SliceCount(msgspec.Struct, kw_only=True):
@@ -121,7 +121,7 @@ class BurstBody(msgspec.Struct, kw_only=True):
 
 
 class EventAccountBody(msgspec.Struct, kw_only=True):
-    """Outcome for one mentioned account: the reason for a refusal, or the bursts."""
+    """Outcome for one mentioned account. `refusal` is the reason why its followers do not get the mention."""
 
     source: str
     account: str
@@ -152,7 +152,7 @@ class EventStatusBody(msgspec.Struct, kw_only=True):
 )
 async def accept(
     request: ServiceRequest, container: WiredContainer, dry_run: FromQuery[str] = NO_DRY_RUN
-) -> Response[AcceptedEventBody | AcceptedBatch | PreviewsBody]:
+) -> Response[EventResultBody | BatchResultBody | PreviewsBody]:
     """Accept one event or a batch of events.
 
     Status 202 means that the events are durable: they survive a crash of any process. In a batch, some events may have
@@ -173,7 +173,7 @@ async def accept(
             await _preview(container, received, content_type, dry_run_values), status_code=200, headers=NO_STORE_HEADERS
         )
     if content_type == BATCH_CONTENT_TYPE:
-        result: AcceptedEventBody | AcceptedBatch = _batch_result(
+        result: EventResultBody | BatchResultBody = _batch_result(
             await container.intake.accept_batch([received_event.event for received_event in received])
         )
     else:
@@ -186,7 +186,7 @@ async def accept(
 async def event_status(
     id: FromPath[str], request: ServiceRequest, container: WiredContainer, source: FromQuery[str | None] = None
 ) -> Response[EventStatusBody]:
-    """Return the status of an event: the refusal or the bursts of each mentioned account, with fan-out progress.
+    """Return the status of an event: the refusal, bursts and fan-out progress of each mentioned account.
 
     Without `source` the response covers every event with this id.
     """
@@ -203,7 +203,7 @@ async def _decode(container: ApiContainer, body: bytes, *, batch: bool) -> Seque
 
 
 def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None:
-    """Warm up the inboxes of users who were active elsewhere, because they may open their inbox next."""
+    """Warm up the inboxes of users who were active elsewhere, because they may open their inbox soon."""
     for received_event in received:
         if isinstance(received_event.event, Sighting):
             container.warm_up.add(received_event.event.user)
@@ -260,23 +260,23 @@ async def _read_body(request: ServiceRequest, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-def _single_result(receipt: IntakeReceipt) -> AcceptedEventBody:
+def _single_result(receipt: IntakeReceipt) -> EventResultBody:
     if receipt.error is not None:
         raise receipt.error
-    return _accepted_event_body(receipt)
+    return _event_result_body(receipt)
 
 
-def _batch_result(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
+def _batch_result(receipts: Sequence[IntakeReceipt]) -> BatchResultBody:
     """Return the results of a batch. If every event was refused, raise the error of the first."""
     if not receipts:
         raise BadEvent("The batch has no events.")
     if receipts[0].error and all(receipt.status is IntakeStatus.REFUSED for receipt in receipts):
         raise receipts[0].error
-    return AcceptedBatch(results=[_accepted_event_body(receipt) for receipt in receipts])
+    return BatchResultBody(results=[_event_result_body(receipt) for receipt in receipts])
 
 
-def _accepted_event_body(receipt: IntakeReceipt) -> AcceptedEventBody:
-    return AcceptedEventBody(
+def _event_result_body(receipt: IntakeReceipt) -> EventResultBody:
+    return EventResultBody(
         status=receipt.status,
         id=receipt.event.id if receipt.event else None,
         source=receipt.event.source if receipt.event else None,

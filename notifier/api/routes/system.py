@@ -61,8 +61,7 @@ class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
     - `cache` is `unavailable` if Redis does not answer.
-    - `activity` is `ok`, `snapshot` if tiers use the activity that was published last, or `off` if they use the
-      imported activity.
+    - `activity` is `ok`, `snapshot` if the last roll-up is too old or unknown, or `off` if there are no roll-ups.
     - `stopped_lanes` are processing lanes that wait for an operator after too many dead letters. The API keeps serving.
     - `insecure_dev` is present if requests from this machine need no key.
     """
