@@ -54,10 +54,11 @@ class StreamProcessor:
     def step(self, wait: timedelta = timedelta(0)) -> int:
         """Process one batch and return its size.
 
-        Raises one of OUTAGES. The next call then retries the same batch, unless another consumer has its partition.
+        Raises one of OUTAGES. The next call then retries the batch, if this consumer still owns all of its records.
         Raises LaneStopped if records wait and the processing lane is stopped. If this call stopped the lane,
         `unprocessed` begins with the record whose dead letter would exceed the limit.
         """
+        # After losing a partition, poll again even while the lane is stopped, so that the reported lag stays current.
         if self.unprocessed and not self.consumer.still_owns_polled_records():
             self.unprocessed = ()
         self.unprocessed = self.unprocessed or self.consumer.poll(BATCH_SIZE, wait)
@@ -65,8 +66,7 @@ class StreamProcessor:
         if not self.unprocessed:
             return 0
         if stop is not None:
-            # Keep the batch, as in an outage. If its partition is lost, the next step polls again, so the reported lag
-            # stays current.
+            # Keep the batch, as in an outage.
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)
@@ -80,10 +80,7 @@ class StreamProcessor:
         self.unprocessed = self.unprocessed[count:]
 
     def _process(self, records: Sequence[Logged]) -> None:
-        """Process the records together. If that fails, process each alone, so that a bad one does not block the others.
-
-        A record that fails alone becomes a dead letter after MAX_ATTEMPTS.
-        """
+        """Process the records together. If that fails, process each alone, so that a bad one blocks no others."""
         try:
             self.stage(records)
         except OUTAGES:

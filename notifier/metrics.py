@@ -150,6 +150,6 @@ class Metrics:
     def _summed_gauge(self, name: str, help_text: str) -> Gauge:
         """Create a gauge that is summed over all processes.
 
-        Each process must set its value when it starts, because a killed process leaves its last value behind.
+        Each process must set its value when it starts: its metric file may have the last value of a killed process.
         """
         return Gauge(f"notifier_{name}", help_text, registry=self.registry, multiprocess_mode="sum")

@@ -8,7 +8,7 @@ MENTIONS = "mentions"
 
 MENTIONS_CELEBRITY = "mentions.celebrity"
 MENTIONS_STANDARD = "mentions.standard"
-"""Mentions, by lane. Key: the subject, so that the partition keeps the subject's order."""
+"""Mentions, by lane. Key: the subject, so that a subject's mentions stay in order."""
 
 FOLLOWS = "follows"
 """Follows, preferences and user blocks.

@@ -80,7 +80,7 @@ def run(
         # Celery still delivers prefetched tasks while the process stops.
         if _is_stopping():
             raise Reject(requeue=True)
-        runner(slice_name)  # Celery does not get the result, which is in the ledger.
+        runner(slice_name)  # Celery needs no result: the dispatcher reads the ledger.
 
     app.task(work, name=app.main, Request=StrictAckRequest)
     app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)

@@ -40,7 +40,7 @@ class Runner:
             log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The worker's claim on the slice remains, so the slice is queued again only once the claim expires.
+            # If the handler has claimed the slice, the slice is queued again only once the claim expires.
             log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 

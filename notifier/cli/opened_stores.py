@@ -54,7 +54,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
 
 
 def require_schema(settings: Settings) -> None:
-    """Check that this version can use the schema, and that the log accepts this process."""
+    """Ensure that this version can use the schema, and check that the log accepts this process."""
     profile = choose(settings)
     try:
         profile.ensure_schema()

@@ -42,7 +42,6 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 
 def console(stream: TextIO | None = None) -> "Console":
-    """Return a new console. It is not reused, because the width of the terminal can change."""
     from rich.console import Console
 
     stream = stream or sys.stdout

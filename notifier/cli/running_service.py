@@ -68,10 +68,10 @@ def read_ready(data: Path) -> Ready:
     """Return the content of the ready file. Raises NotRunning, also for the file that a killed `up` left behind."""
     try:
         ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
-        running = is_alive(ready.pids["up"])
+        is_running = is_alive(ready.pids["up"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise NotRunning(f"The folder is {data}.") from error
-    if not running:
+    if not is_running:
         raise NotRunning(f"The folder is {data}.")
     return ready
 

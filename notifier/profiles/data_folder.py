@@ -33,7 +33,7 @@ def require_writable(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file. The kernel releases the lock if the process dies. Raises DataLocked."""
+    """Lock `run/lock` of a data folder. The kernel releases the lock if the process dies. Raises DataLocked."""
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

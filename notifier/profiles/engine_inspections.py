@@ -222,11 +222,11 @@ def replication_inspection(
 
 
 def _quorum_remedy(quorum: int, placed_count: int, down_count: int) -> str:
-    to_add = max(0, quorum - placed_count)
-    to_start = quorum - placed_count + down_count - to_add
-    starting = [f"Start at least {to_start} of the nodes that are down."] if to_start else []
-    adding = [f"Add at least {to_add} to the nodes, or give the keyspace fewer copies."] if to_add else []
-    return " ".join([*starting, *adding, f"Until then some rows lack a quorum of {quorum}, and can't be used."])
+    add_count = max(0, quorum - placed_count)
+    start_count = quorum - placed_count + down_count - add_count
+    start_advice = [f"Start at least {start_count} of the nodes that are down."] if start_count else []
+    add_advice = [f"Add at least {add_count} to the nodes, or give the keyspace fewer copies."] if add_count else []
+    return " ".join([*start_advice, *add_advice, f"Until then some rows lack a quorum of {quorum}, and can't be used."])
 
 
 def batch_inspection(settings: Mapping[str, str]) -> Inspection:

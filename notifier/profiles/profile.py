@@ -98,7 +98,7 @@ class Profile(Protocol):
     def ports(self, metrics: Metrics | None = None) -> Ports:
         """Return the ports of this process. They connect at first use; a forked process must make its own.
 
-        With `metrics`, the adapters count garbage that they find in Redis.
+        With `metrics`, the adapters count invalid keys and values in Redis.
         """
         ...
 

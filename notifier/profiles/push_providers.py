@@ -249,7 +249,7 @@ def _read_file(file: str, section: str, name: str) -> bytes:
         raise BadSetting(f"{variable('push', section, name)} can't be read: {file}: {reason}.") from error
 
 
-# Transport to a fake, and providers that are unconfigured or created late.
+# Transport to a fake, and provider of an unconfigured platform.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ REDIS_STARTUP_TIMEOUT = 5.0
 def require_redis(url: str, timeout: float) -> None:
     """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable or BadSetting.
 
-    Call at startup only, when a missing answer mostly means a wrong address. Roles tolerate later outages.
+    At startup, a missing answer mostly means a wrong address. Roles tolerate later outages.
     """
     try:
         await_answer(checked_redis_url(url), timeout)

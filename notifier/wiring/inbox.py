@@ -50,7 +50,7 @@ def build_inbox(
 
     `new_shared_loads` creates the objects through which concurrent requests for the same data share one load. If
     `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page then
-    waits at most `max_lookup_wait` for a check.
+    gives up a check after about this time.
 
     `renderer_id` identifies the software and the secret that render pages.
     """

@@ -24,7 +24,7 @@ class System:
     """Unique name of this process."""
     tier_rule: TierRule
     live_publisher: LivePublisher
-    """Shared by all publishers and retractors of the process. It remembers updates that the live bus did not accept."""
+    """Shared by all publishers and retractors of the process. It buffers updates during an outage of the live bus."""
 
 
 def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: str) -> System:

@@ -14,7 +14,7 @@ from notifier.cli.commands.demo_folder import (
     remove_demo_data,
     require_own_folder,
 )
-from notifier.cli.commands.import_.loader import Checkpoint
+from notifier.cli.commands.import_.loader import ImportCheckpoint
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotADataFolder, Unwritable
 
@@ -136,7 +136,7 @@ def test_partial_notifier_folder_is_accepted(names: tuple[str, ...], tmp_path: P
 
 def test_progress_of_an_import_is_removed(tmp_path: Path) -> None:
     """Its folder is named by the import's own rule."""
-    progress = Checkpoint.of(tmp_path, "follows", tmp_path / "follows.csv").folder / "progress.json"
+    progress = ImportCheckpoint.of(tmp_path, "follows", tmp_path / "follows.csv").folder / "progress.json"
     data = fill_folder(tmp_path, "demo.json", progress.relative_to(tmp_path).as_posix())
     remove_demo_data(data)
     assert not progress.exists()

@@ -69,7 +69,7 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def lanes(data: Path | None, as_json: bool) -> None:
-    """List the lanes with their recent dead letters, and show which are stopped.
+    """Count the recent dead letters of each lane, and show which lanes are stopped.
 
     A lane is one stream of the log, or one pool of slices.
     """

@@ -17,7 +17,7 @@ from notifier.devkit.fixture.world_loader import (
 )
 from notifier.domain.errors import NotADataFolder, Unwritable
 
-# Files that a notifier creates in its data folder. They identify such a folder, and `remove_demo_data` removes them.
+# Files that a notifier creates in its data folder, and that `remove_demo_data` removes.
 
 DEMO_MARKERS = (DEMO_REMOVAL_MARKER, DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)
 STORE_FILE_PATTERNS = tuple(
@@ -60,7 +60,7 @@ OWNED_FILE_PATTERNS = (
 The markers come last, so that an interrupted removal leaves a folder that is still known as a demo's.
 """
 LOCK_FILE = Path("run", "lock")
-"""Lock file in the data folder. It is never removed."""
+"""Lock file in the data folder. It is never removed: another process could lock a new file beside the old one."""
 
 
 def require_own_folder(data: Path) -> None:
@@ -87,7 +87,7 @@ def remove(path: Path) -> None:
 
 
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Remove a notifier's files from a demo's folder, except the lock file, for which other processes may wait.
+    """Remove a notifier's files from a demo's folder, except the lock file.
 
     The caller must hold the lock. Raises Unwritable, and NotADataFolder if there are a notifier's files but no marker
     of a demo.

@@ -14,8 +14,8 @@ from notifier.domain.errors import CacheUnavailable
 def flush(*, data: Path | None) -> None:
     """Empty the Redis that `notifier up` started. No notification is lost.
 
-    Counts such as those of frequency caps are lost, and the inbox opens of the last minute. Inboxes read the store
-    until the pull index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left
+    Counts of limits such as frequency caps, and the last minute of activity, are lost. Inboxes read the store until
+    the pull index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left
     unchanged.
     """
     from notifier.cli.opened_stores import require_folder

@@ -123,7 +123,7 @@ def set_up_role(process_name: str, settings: Settings, parent: int | None) -> Se
     """Set up the process of a role, and return the settings.
 
     A role of `up` ends with its parent, and shares its metrics with the other roles of `up`. A role that runs alone
-    checks the schema.
+    ensures the schema.
     """
     from notifier.cli.opened_stores import require_folder, require_schema
     from notifier.cli.supervisor.shared_metric_files import share_metrics
@@ -135,7 +135,7 @@ def set_up_role(process_name: str, settings: Settings, parent: int | None) -> Se
     if parent is None:
         _remove_old_files(process_name, settings.data)
         require_schema(settings)
-    else:  # `up` has checked the schema
+    else:  # `up` has migrated the stores
         share_metrics(settings.data / "run" / "metrics", process_name)
     log_format = f"%(asctime)s {process_name} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=log_format)

@@ -63,11 +63,15 @@ def status(*, data: Path | None, as_json: bool) -> None:
     engines = [(engine, fleet.is_running(name)) for name, engine in fleet.records().items()]
     if as_json:
         print_json(
-            {engine.name: {"address": engine.address, "pid": engine.pid, "running": runs} for engine, runs in engines}
+            {
+                engine.name: {"address": engine.address, "pid": engine.pid, "running": is_running}
+                for engine, is_running in engines
+            }
         )
         return
-    for engine, runs in engines:
-        click.echo(f"  {engine.name:<10} {engine.address:<18} {f'process {engine.pid}' if runs else 'not running'}")
+    for engine, is_running in engines:
+        state = f"process {engine.pid}" if is_running else "not running"
+        click.echo(f"  {engine.name:<10} {engine.address:<18} {state}")
     if not engines:
         click.echo(
             f"No service was ever started in this folder. Start them with: {command_line_for('services up', data)}"

@@ -164,7 +164,7 @@ class ServiceRunner:
         self.settings = settings
         self.profile = profile
         self.service_environment = service_environment
-        """Environment variables with the addresses of the services that the profile runs, such as Redis."""
+        """Environment variables of `Profile.services`, such as the URL of Redis."""
         self.port = settings.port
         """Port from the settings; while the roles run, the reserved port."""
         self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.worker_counts())
@@ -191,14 +191,14 @@ class ServiceRunner:
             self._run(stopping)
 
     def _run(self, stopping: Signal) -> None:
-        run, logs = self.settings.data / "run", self.settings.data / "logs"
+        run_folder, logs = self.settings.data / "run", self.settings.data / "logs"
         from notifier.metrics import Metrics
 
-        self._remove_old_files(run)
+        self._remove_old_files(run_folder)
         (self.settings.data / PROFILE_FILE).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
         with self.open_forks(self.settings.profile, logs) as forks:
-            share_metrics(run / "metrics", "up")
+            share_metrics(run_folder / "metrics", "up")
             replacements = Metrics().roles_replaced
             arguments = {**self.process_arguments, **({FAKES_ROLE: self.fakes.arguments} if self.fakes.ports else {})}
             self.fakes.write_settings()
@@ -229,13 +229,13 @@ class ServiceRunner:
             is_awaited=is_awaited(name),
         )
 
-    def _remove_old_files(self, run: Path) -> None:
+    def _remove_old_files(self, run_folder: Path) -> None:
         for path in self.ready_files:
             path.unlink(missing_ok=True)
         for folder in ("metrics", "up", "heartbeats"):
-            shutil.rmtree(run / folder, ignore_errors=True)
+            shutil.rmtree(run_folder / folder, ignore_errors=True)
             # The folder may exist again: a role of an earlier run that is still stopping may have written to it.
-            (run / folder).mkdir(parents=True, exist_ok=True)
+            (run_folder / folder).mkdir(parents=True, exist_ok=True)
 
     def _environment(self) -> Mapping[str, str]:
         from notifier.profiles.data_folder import instance_name

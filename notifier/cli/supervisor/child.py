@@ -150,7 +150,7 @@ def start_interpreter(
 
 
 def rotate_large_log(log: Path) -> None:
-    """Rename a log of more than MAX_LOG_BYTES, which replaces the previously renamed log."""
+    """Rename a log of more than MAX_LOG_BYTES, replacing the previously renamed log."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
 

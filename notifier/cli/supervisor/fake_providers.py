@@ -62,7 +62,7 @@ class FakeProviders:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Environment variables for the other roles, with the addresses of the fakes."""
+        """Environment variables for the roles, with the addresses of the fakes."""
         origins = {variable("push", platform, "fake"): _origin(port) for platform, port in self.ports.items()}
         return {variable("push", "fakes"): self.push.fakes, **origins}
 

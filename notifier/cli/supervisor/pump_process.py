@@ -42,8 +42,8 @@ STOP_TIMEOUT_SECONDS = 1.5
 
 
 @dataclass(slots=True, kw_only=True)
-class StreamLoop:
-    """A loop in which one consumer group reads one stream."""
+class StreamStep:
+    """Processes a batch of one stream, and measures the consumer's lag."""
 
     processor: StreamProcessor
     stream: str
@@ -76,15 +76,15 @@ def run(
     """
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     progress = ThreadProgress()
-    stream_loops = [
-        StreamLoop(processor=build_stream_processor(system, stream), stream=stream) for stream in topics.GROUPS
+    stream_steps = [
+        StreamStep(processor=build_stream_processor(system, stream), stream=stream) for stream in topics.GROUPS
     ]
 
     def loop(name: str, step: Callable[[], object], idle: timedelta, timeout: float = STEP_TIMEOUT_SECONDS) -> Loop:
         tracked_step = progress.tracked(name, step, idle.total_seconds(), timeout)
         return Loop(name=name, step=tracked_step, idle=idle, stop_signal=stopping, metrics=system.metrics)
 
-    loops = [loop(stream_loop.stream, stream_loop, timedelta(0)) for stream_loop in stream_loops]
+    loops = [loop(stream_step.stream, stream_step, timedelta(0)) for stream_step in stream_steps]
     loops += [
         loop("dispatcher", build_dispatcher(system), DISPATCH_INTERVAL),
         loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, LONG_STEP_TIMEOUT_SECONDS),
@@ -102,8 +102,8 @@ def run(
             beat()
     _join(threads)
     # Close only consumers whose thread has ended. The leases of the other consumers expire.
-    stopped = [stream_loop for stream_loop, thread in zip(stream_loops, threads, strict=False) if not thread.is_alive()]
-    closers = [Thread(target=_close, args=[stream_loop], daemon=True) for stream_loop in stopped]
+    stopped = [stream_step for stream_step, thread in zip(stream_steps, threads, strict=False) if not thread.is_alive()]
+    closers = [Thread(target=_close, args=[stream_step], daemon=True) for stream_step in stopped]
     for thread in closers:
         thread.start()
     _join(closers)
@@ -124,8 +124,8 @@ def _join(threads: Sequence[Thread]) -> None:
         thread.join(max(0.0, deadline - monotonic()))
 
 
-def _close(stream_loop: StreamLoop) -> None:
+def _close(stream_step: StreamStep) -> None:
     try:
-        stream_loop.processor.consumer.close()
+        stream_step.processor.consumer.close()
     except OUTAGES:  # its leases expire
         return

@@ -20,7 +20,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 """Arguments of `notifier` that run the first process of each role. The fakes are not included."""
 
 MAX_DEFAULT_API_PROCESSES = 4
-"""Most API processes by default. More have not been measured."""
+"""Maximum number of API processes by default. More have not been measured."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """File of cgroup version 2 with the CPU quota of the container."""
 

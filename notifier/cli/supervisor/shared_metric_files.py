@@ -9,7 +9,7 @@ METRIC_FILE_KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
 """Kinds of metric files. `prometheus_client` names each file by its kind and the process name."""
 
 METRIC_FILE_BYTES = 128 << 10
-"""Size of each metric file. With eight series per metric, the fullest file is more than half full."""
+"""Initial size of a metric file. With eight series per metric, the fullest file is more than half full."""
 
 
 def share_metrics(folder: Path, process_name: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.commands.import_.loader import Checkpoint, Rejects
+from notifier.cli.commands.import_.loader import ImportCheckpoint, Rejects
 from notifier.domain.errors import BadImport, DiskFull
 from tests.support.full_disk import limited_file_size
 
@@ -49,7 +49,7 @@ def test_invalid_reject_path_is_refused(tmp_path: Path) -> None:
 def test_import_from_a_pipe_is_not_resumed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "graph.csv")
     (tmp_path / "real.csv").touch()
-    pipe, real = (Checkpoint.of(tmp_path, "followers", tmp_path / name) for name in ("graph.csv", "real.csv"))
+    pipe, real = (ImportCheckpoint.of(tmp_path, "followers", tmp_path / name) for name in ("graph.csv", "real.csv"))
     for checkpoint in (pipe, real):
         with checkpoint.locked():
             checkpoint.begin("csv")

@@ -256,7 +256,7 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
-    """Try the tier rule on one shard of each of the newest bursts. Raises BadSetting or RuleFailed."""
+    """Try the tier rule on one shard of each of the newest bursts."""
     rule = load_tier_rule(settings.tier_rule)
     newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, MAX_TRIED_BURSTS)
     for burst in newest:

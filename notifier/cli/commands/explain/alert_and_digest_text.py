@@ -67,7 +67,7 @@ UNRECEIVED_RETRY_TEXT = "tried at {at}{summary}, next attempt at {until}"
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     None: "accepted it after a retry",
     AlertOutcome.RETRY: "didn't accept it",
-    AlertOutcome.HELD: "got no alert, because its circuit breaker was open",
+    AlertOutcome.HELD: "got no alert, because the provider's circuit breaker was open",
     AlertOutcome.UNKNOWN: "may have received it",
     AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
     AlertOutcome.REFUSED: "got no alert, because the provider rejected it",

@@ -37,7 +37,7 @@ class DeviceState:
 
     device: DeviceId
     last_failure: AlertOutcome | None = None
-    """Outcome of the last attempt. None: the device has accepted the alert, or the attempt is running."""
+    """Outcome of the last attempt. None: the device has accepted the alert, or the result is not recorded."""
     is_sending: bool = False
     """Whether an attempt has begun and its result is not recorded: it is running, or was interrupted."""
     failed_attempts: int
@@ -234,15 +234,15 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
         return replace(
             _explain_unsent(case, platform), burst_count=_burst_count(case, first), devices=without_retries(devices)
         )
-    pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
-    retry_window_ends_in_quiet_hours = not pending and any(device.next_attempt_at is not None for device in devices)
+    retry_times = [at for device in devices if (at := _next_attempt(case, device)) is not None]
+    retry_window_ends_in_quiet_hours = not retry_times and any(device.next_attempt_at is not None for device in devices)
     if any(batch.is_open for batch in batches):
         state = AlertState.UNKNOWN if is_final else AlertState.SENDING
-    elif pending and not is_final:
+    elif retry_times and not is_final:
         state = AlertState.RETRYING
     else:
         state = AlertState.SENT if may_be_received else AlertState.FAILED
-    shown_rule = rule if pending else None
+    shown_rule = rule if retry_times else None
     if retry_window_ends_in_quiet_hours:
         shown_rule = rule or ExplainRule.QUIET_HOURS
     return ExplainedAlert(
@@ -250,7 +250,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
         state=state,
         rule=shown_rule,
         at=first.at,
-        until=min(pending) if pending and not is_final else None,
+        until=min(retry_times) if retry_times and not is_final else None,
         burst_count=_burst_count(case, first),
         may_be_received=may_be_received,
         devices=without_retries(devices) if is_final or retry_window_ends_in_quiet_hours else devices,

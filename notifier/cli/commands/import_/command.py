@@ -177,14 +177,14 @@ def _run_import(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
+    from notifier.cli.commands.import_.loader import ImportCheckpoint, ImportRun
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.cli.opened_stores import open_stores
     from notifier.profiles.import_sources import form_of
 
     settings, started = settings_for(data), time.monotonic()
     prepare_data_folder(settings.data)
-    checkpoint = Checkpoint.of(settings.data, dataset.name, file)
+    checkpoint = ImportCheckpoint.of(settings.data, dataset.name, file)
     run = ImportRun(
         dataset=dataset,
         checkpoint=checkpoint,

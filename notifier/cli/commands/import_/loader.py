@@ -46,7 +46,7 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class ImportCheckpoint:
     """Records which version of a file is being imported, so that an interrupted import can resume."""
 
     file: Path
@@ -54,7 +54,7 @@ class Checkpoint:
     """Folder with the state of the import. Its name is a digest of the dataset's name and the file's path."""
 
     @classmethod
-    def of(cls, data: Path, dataset: str, file: Path) -> "Checkpoint":
+    def of(cls, data: Path, dataset: str, file: Path) -> "ImportCheckpoint":
         name = STDIN if str(file) == STDIN else str(file.resolve())
         digest = blake2b(f"{dataset} {name}".encode(), digest_size=8)
         return cls(file=file, folder=data / "imports" / digest.hexdigest())
@@ -251,7 +251,7 @@ class ImportCounts:
     row_count: int
     """Rows that were read, including rejected ones."""
     spilled_count: int
-    """Keys that were stored while reading, for the writing afterwards: follows, or bitmaps to rebuild."""
+    """Keys that were stored while reading, and processed afterwards: follows, or bitmaps to rebuild."""
     rejected_count: int
     ignored_columns: Collection[str]
 
@@ -261,7 +261,7 @@ class ImportRun(Generic[S]):
     """One run of `notifier import`."""
 
     dataset: ImportDataset[S]
-    checkpoint: Checkpoint
+    checkpoint: ImportCheckpoint
     """Its lock must be held."""
     form: str
     row_options: str
@@ -326,12 +326,12 @@ class ImportRun(Generic[S]):
 
     def _read_rows(self, importer: Import[S], spilled_keys: SpilledEdges, report_ignored: ReportIgnored) -> int:
         with (
-            closing(Rejects(self.rejects_file)) as reject,
+            closing(Rejects(self.rejects_file)) as rejected_rows,
             open_source(
                 self._source(),
                 self.form,
                 self.dataset.layout,
-                reject,
+                rejected_rows,
                 self.rows_per_batch,
                 report_ignored=report_ignored,
             ) as source,
@@ -345,15 +345,15 @@ class ImportRun(Generic[S]):
                 advance(position - previous_position, rows)
                 previous_position = position
 
-            importer.read(self._unchanged_batches(source, spilled_keys.rows_read(), reject), report_progress)
-            return reject.count
+            importer.read(self._unchanged_batches(source, spilled_keys.rows_read(), rejected_rows), report_progress)
+            return rejected_rows.count
 
-    def _unchanged_batches(self, source: Source[S], rows_read: int, reject: Rejects) -> Iterator[S]:
+    def _unchanged_batches(self, source: Source[S], rows_read: int, rejected_rows: Rejects) -> Iterator[S]:
         """Yield the remaining rows. Raises BadImport if the file changes meanwhile."""
         version = self.checkpoint.file_version()
         for batch in source.rows_after(rows_read):
             self.checkpoint.require_version(version)
-            reject.sync()
+            rejected_rows.sync()
             yield batch
         self.checkpoint.require_version(version)
 
