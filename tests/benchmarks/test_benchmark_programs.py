@@ -113,7 +113,9 @@ def test_inbox_parts_are_timed_without_running_notifier(tmp_path: Path) -> None:
     )
     envelope = report(process)
     assert (process.returncode, envelope["ok"], envelope["profile"]) == (0, True, "embedded")
-    names = [f"inbox_part_us{{{part}}}" for part in ("auth", "look_up", "merge", "predicate", "body", "encrypt", "encode")]
+    names = [
+        f"inbox_part_us{{{part}}}" for part in ("auth", "look_up", "merge", "predicate", "body", "encrypt", "encode")
+    ]
     assert [check["name"] for check in envelope["checks"]] == names
     assert all(envelope["ours"][name]["min"] > 0 for name in names)
     assert [*tmp_path.iterdir()] == []
