@@ -39,7 +39,7 @@ LOG_RETENTION = timedelta(days=1)
 REBUILD_WINDOW = INBOX_WINDOW
 """How far back a rebuilt pull index reaches. Older bursts are read from the store."""
 BURSTS_PER_PAGE = 1_000
-"""Bursts in a page of a rebuild. A page has about a megabyte, and locks the index for some milliseconds."""
+"""Maximum bursts of a page. A page has about a megabyte, and locks the index for some milliseconds."""
 COMPARISON_OVERLAP = timedelta(seconds=10)
 """How far each comparison reaches back before the start of the previous one.
 
@@ -87,9 +87,9 @@ class Reconciler:
             "log": partial(self.log.drop_committed, now - LOG_RETENTION),
         }
         full_error: DiskFull | None = None
-        for name, duty in duties.items():
+        for duty, work in duties.items():
             try:
-                self._run_duty(name, duty)
+                self._run_duty(duty, work)
             except DiskFull as error:  # continue: the duties "sweep" and "log" free space
                 full_error = error
         if full_error:

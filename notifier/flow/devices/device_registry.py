@@ -93,8 +93,8 @@ class DeviceRegistry:
         )
         if replaced_id is not None and (removal := self._removal(member, replaced_id, ownerships)):
             self._append_and_write([removal])
-        # Remove the oldest devices beyond MAX_DEVICES. No log record is needed: the indexer also applies the limit when
-        # it reads the registration.
+        # Remove surplus devices. No log record is needed: the indexer also applies the limit when it reads the
+        # registration.
         self.devices.write(surplus_removals(self.list_devices(member)))
         return device
 

@@ -19,7 +19,7 @@ FIRST_RUN_LENGTH = 32
 
 @dataclass(slots=True, kw_only=True)
 class CachedWalk:
-    """Walk that returns runs of bursts like `BurstWalk`, but from lists in memory if possible.
+    """Walk through bursts, from lists in memory if possible.
 
     The subjects' lists in memory have every burst down to the horizon, which is the newest `complete_to` of all lists.
     At the horizon the walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads

@@ -37,7 +37,7 @@ from notifier.ports.pull_index import PullReader
 from notifier.ports.viewer_facts import People
 
 FirstPageKey = tuple[UserId, int, int]
-"""A user, the page's size, and the identity of the viewer facts that the page is made from."""
+"""A user, the page's size, and the `id` of the viewer facts that a look-up has proved current, or of None."""
 
 
 class AnswerObserver(Protocol):
@@ -58,10 +58,7 @@ class UncachedInbox:
     last_known_pages: LastKnownPages = field(default_factory=LastKnownPages)
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
-        """Return a page.
-
-        Raises NotFound if the user does not exist, and StoreUnavailable if not even a partial page can be read.
-        """
+        """Return a page. Raises NotFound and StoreUnavailable."""
         return await self._page(await self._view(user), after=after, limit=limit)
 
     async def badge(self, user: UserId) -> Badge:
@@ -122,13 +119,13 @@ class UncachedInbox:
         return entries | await read_digests(self.timeline, view, digest_keys)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
-        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
+        """Mark everything that the token covers as seen. Raises NotFound, StoreUnavailable and DiskFull."""
         view = await self._view(user)
         await self.people.mark_seen(view.member, token.as_of, token.newer)
         self.last_known_pages.apply_seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set the mark of each burst. Raises NotFound and StoreUnavailable.
+        """Set the mark of each burst. Raises NotFound, StoreUnavailable and DiskFull.
 
         Also raises NotFound for an entry that the user may not mark: marks must not reveal which bursts exist.
         """
@@ -196,7 +193,7 @@ class Inbox:
         """Return a page and the badge of the same moment.
 
         The badge is None on a partial page, or if it could not be counted. If the store fails, a request for the first
-        page gets the viewer's last cached page, otherwise a page of the viewer's inbox rows. Both are partial.
+        page gets a partial page: the viewer's last cached page, if recent, or a page of the viewer's inbox rows.
 
         Raises NotFound, and StoreUnavailable if there is no fallback or the process is overloaded.
         """
@@ -283,7 +280,7 @@ class Inbox:
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> InboxAnswer:
-        started_at = self.clock.now()
+        lookup_began_at = self.clock.now()
         cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
             return answer
@@ -292,15 +289,15 @@ class Inbox:
             return self.deadline.limit(cold=not has_fallback, spent=spent)
 
         async def load_first_page() -> InboxAnswer:
-            async with limit_time():  # the load outlives this request if it is canceled
+            async with limit_time():  # the load continues if this request is canceled
                 return await self._load_first_page(user, cached, lookup, limit, began_at)
 
-        spent = self.clock.now() - started_at
+        spent = self.clock.now() - lookup_began_at
         async with limit_time():
             if after is not None:
                 return await self._later_page(cached or await self.facts.read(user, lookup), after, limit)
             # Share a load only with requests that have the same facts: facts that were proved current for another
-            # request may lack a change from before this one. Without facts, the load reads them after it has begun.
+            # request may lack a change made before this request. A load without facts reads them after it has begun.
             return await self.first_pages.load_anew((user, limit, id(cached)), load_first_page)
 
     async def _load_first_page(
@@ -308,7 +305,7 @@ class Inbox:
     ) -> InboxAnswer:
         if cached is None:
             cached = await self.facts.read(user, lookup)
-            # The facts are often the same as before. This is so for all users while Redis is down.
+            # The facts are often the same as before: while Redis is down, each request reads them.
             if (answer := self._cached_page(cached, limit, began_at)) is not None:
                 return answer
         answer = await self._first_page(cached, limit, began_at)
@@ -341,7 +338,7 @@ class Inbox:
     def _cached_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the cached or remembered first page, if an evaluation now would show the same page.
 
-        Call at the moment at which the facts are proved or read.
+        Call this right after the facts were proved or read, without an await in between.
         """
         answer = cached.first_pages.get(limit) or self._adopted_page(cached, limit, began_at)
         now, subject_cache = self.clock.now(), self.subject_cache
@@ -396,7 +393,7 @@ class Inbox:
             current_at=began_at,
             valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
-            # The renderer reuses the rendering of the previous page. It would take bytes for a rendering of this page.
+            # The renderer reuses the previous page's rendering. Bytes would count as a rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
         if unread is not None and all(subject_list.is_followed for subject_list in lists):

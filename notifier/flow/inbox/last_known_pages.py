@@ -16,8 +16,8 @@ from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_cache_freshness import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. The page may ignore a user block or mark that was set through another process. But
-it shows only bursts that the user was shown before."""
+"""Maximum age of a last known page. The page may ignore what changed since, such as a user block set through another
+process. But it shows only bursts that the user was shown before."""
 MAX_USERS = 2_000
 """Maximum users with a last known page."""
 MAX_ITEMS = 20
@@ -26,7 +26,7 @@ MAX_ITEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class LastKnownPages:
-    """Complete first pages that this process made, with the marks set through this process since."""
+    """First pages that this process made, with the marks set through this process since."""
 
     _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
 

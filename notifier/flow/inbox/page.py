@@ -126,9 +126,9 @@ class OpenedInbox:
     after: InboxPosition | None
     """Position after which the page starts; None for a first page."""
     page: Page | None
-    """None if only the badge was requested."""
+    """None if no page was requested."""
     badge: Badge | None
-    """None on a partial page, or if it could not be counted."""
+    """None on a partial page, or if it was not requested or could not be counted."""
 
 
 def badge_of(unread: Collection[BurstKey]) -> Badge:

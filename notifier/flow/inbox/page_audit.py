@@ -167,7 +167,7 @@ def _badge_differences(
 ) -> Iterator[str]:
     """Compare the badge with the lowest and the highest possible count.
 
-    The answer may or may not have counted an entry that had not certainly become visible, or was retracted.
+    The answer may or may not have counted an entry that was not certainly visible yet, or was retracted.
     """
     counted = [entry for entry in listed if is_unread(entry, view.viewer)]
     lowest, highest = sum(_was_certainly_visible(view, entry) for entry in counted), len(counted)

@@ -103,7 +103,7 @@ class Evaluation:
     async def page(self, listing: Listing) -> tuple[Page, Sequence[Entry]]:
         """Return the page, and all visible entries that the listing returned for it.
 
-        Raises StoreUnavailable if not even a partial first page can be read, or if this is a later page.
+        Raises StoreUnavailable if a read for a later page fails, or if not even a partial first page can be read.
         """
         visible = list[Entry]()
         try:
@@ -112,7 +112,7 @@ class Evaluation:
                 if len(visible) > self.limit or listing.has_ended:
                     break
         except StoreUnavailable:
-            if self.after is not None:  # a partial page has no cursor: a client would take a later one for the last
+            if self.after is not None:  # a partial page has no cursor: a client would take it for the last page
                 raise
             return await self.partial(visible), visible
         shown = visible[: self.limit]

@@ -1,4 +1,4 @@
-"""Singleflight: concurrent misses of one key share one load."""
+"""Singleflight: concurrent requests for one key share a load."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -22,18 +22,19 @@ class SharedLoads(Protocol[K, V]):
         ...
 
     def abandon(self) -> None:
-        """Detach the loads of `load` in progress: later callers do not join them; current callers get their values."""
+        """Keep later callers of `load` from joining loads in progress. Current callers still get their values."""
         ...
 
 
 class Singleflight(Generic[K, V]):
-    """One instance per event loop. A canceled caller leaves its load running for the other callers."""
+    """One instance per event loop. A canceled caller leaves its load running."""
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}
         self._begun: dict[K, asyncio.Task[V]] = {}
+        """Loads of `load_anew` in progress, at most one per key."""
         self._waiting: dict[K, asyncio.Task[V]] = {}
-        """Loads of `load_anew`: the one in progress, and the one that begins after it."""
+        """Loads of `load_anew` that have not begun, at most one per key."""
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         if new_keys := [key for key in keys if key not in self._flights]:
@@ -81,7 +82,7 @@ class Singleflight(Generic[K, V]):
 
 
 def _retrieve_error(flight: asyncio.Task[Any]) -> None:
-    """Mark the error as retrieved, even if every caller was canceled."""
+    """Mark the error as retrieved: asyncio would log it if every caller was canceled."""
     if not flight.cancelled():
         flight.exception()
 
@@ -94,7 +95,7 @@ async def _result_of(flight: asyncio.Task[T]) -> T:
 
 
 class DirectLoads(Generic[K, V]):
-    """Calls `load` for each caller. For processes without concurrent requests, and for simulations."""
+    """Calls `load` for each caller. For simulations and benchmarks."""
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         return await load(keys)

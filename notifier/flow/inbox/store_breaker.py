@@ -51,7 +51,7 @@ class StoreBreaker:
 
 ZERO = timedelta(0)
 MIN_SHARE = 1 / 4
-"""Share of the deadline that a step gets at least. Time in which the event loop was blocked counts as spent, too."""
+"""Least share of the deadline that a step gets, because time in which the event loop was blocked counts as spent."""
 LATE_TIMER_SECONDS = 0.05
 """A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
 
@@ -61,10 +61,9 @@ COLD_FACTOR = 5
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Maximum number of cold pages that are read at once, and maximum number that wait for a slot. If a thousand were
-read at once, all would be late."""
+"""Number of slots, and maximum number of pages that wait for one. If a thousand cold pages were read at once, all would
+be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
-"""Maximum wait for a slot before a cold page is read."""
 
 
 def new_cold_bulkhead() -> Bulkhead:
@@ -146,7 +145,7 @@ class PageDeadline:
 
 @dataclass(frozen=True, slots=True)
 class NoDeadline:
-    """For callers that can wait: commands and simulations."""
+    """For simulations, whose pages may take any time."""
 
     def slot(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()

@@ -28,7 +28,7 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_CHANGE_TTL = timedelta(seconds=30)
-"""Age at which a change leaves `recent_changes`. A read during which the change arrived is then not cached."""
+"""Age at which a change leaves `recent_changes`. A read that began before the change arrived is then not cached."""
 MAX_RECENT_CHANGES = 5_000
 BURST_BYTES, MENTIONER_BYTES = 1_200, 60
 """Bytes of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
@@ -53,7 +53,7 @@ class SubjectCache:
     extension_loads: SharedLoads[Extension, None]
     max_bytes: int
     run_length: int = MAX_POSITIONS
-    """Bursts of a run that is read from the store."""
+    """Maximum bursts of a run that is read from the store."""
     max_positions: int = MAX_POSITIONS
     max_recent_changes: int = MAX_RECENT_CHANGES
     """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""
@@ -69,7 +69,7 @@ class SubjectCache:
     None until changes are followed.
     """
     restart_count: int = 0
-    """Number of calls of `begin`. The result of a read that began before a call is not cached."""
+    """Number of calls of `begin`. The result of a read during which it increases is not cached."""
     size: int = 0
     """Bytes of all cached lists and bursts."""
     change_times: ChangeTimes = field(default_factory=ChangeTimes)
@@ -292,7 +292,7 @@ class SubjectCache:
                 self._cache_burst(burst)
 
     def _extend_lists(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
-        """Extend the lists that are complete down to `after` by these older bursts.
+        """Add these older bursts to the lists that are complete down to `after`.
 
         Recent changes of older bursts are applied, too: a burst may have changed since it was read.
         """
@@ -336,7 +336,7 @@ class SubjectCache:
         change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _highest_version(burst, change.burst if change else None, replaced)
         if change is not None:
-            # A read state that is newer than the latest change counts as a change now: when the feed brings it later,
+            # A loaded state that is newer than the latest change counts as a change now: when the feed brings it later,
             # `_apply` ignores it.
             if burst.version > change.burst.version:
                 self._note_change(burst.key.subject)
@@ -366,7 +366,7 @@ class SubjectCache:
         return self.restart_count, self.clock.now()
 
     def _knows_changes_since(self, began: ReadStart) -> bool:
-        """Return whether every change since the read began is in `recent_changes`. Only such a read may be cached."""
+        """Return whether every change since the read began is in `recent_changes`, or has yet to arrive."""
         restart_count, began_at = began
         return restart_count == self.restart_count and self._follows_since(began_at)
 

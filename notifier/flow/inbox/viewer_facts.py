@@ -37,7 +37,7 @@ class ViewerFactsReader:
         return cached
 
     async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the cached facts, None if Redis does not prove them current; and the look-up for `read`."""
+        """Return the cached facts if they are proved current, otherwise None; and the look-up for `read`."""
         cached, lookup = self.viewers.get(user), None
         if cached is None:
             lookup = await self.lookups.look_up((), may_wait=may_wait, users=[user])

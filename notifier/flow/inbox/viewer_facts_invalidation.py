@@ -160,7 +160,7 @@ class VersionLookups(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """Sends one look-up per call. After the call, the subject cache has all bursts that were announced before."""
+    """Sends one look-up per call. After the call, the subject cache has all bursts that were announced before it."""
 
     versions: ViewerVersionReader
     follower: ChangeFollower
@@ -204,7 +204,7 @@ class SharedVersionLookups:
 
     lookups: VersionLookups
     max_wait: timedelta
-    """A caller with `may_wait=False` gets StoreUnavailable after this time, or up to a quarter of it later."""
+    """A caller with `may_wait=False` that has waited longer than this gets StoreUnavailable."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _queued: list[PendingLookup] = field(default_factory=list)

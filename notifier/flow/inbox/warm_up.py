@@ -1,4 +1,4 @@
-"""Warm-up: read the inboxes of users who were just seen elsewhere on the platform."""
+"""Warm-up: read the inboxes of users who may open them soon."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -25,6 +25,7 @@ class ShardComparison:
     extra: int
     """Number of members of a bitmap that are in no row, added up over all bitmaps of the shard."""
     unreadable: int
+    """Number of unreadable bitmaps of the shard."""
     counted_followers: int
     """Number of followers according to the follower counts."""
 

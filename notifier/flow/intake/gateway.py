@@ -68,7 +68,7 @@ class Gateway:
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
         """Make the events durable, and return one receipt per event, in order. The receipt of an error is REFUSED.
 
-        After an error some events may be in the log. It is safe to send all of them again.
+        If this raises, some events may be in the log. It is safe to send all of them again.
         """
         known_hashes = dict(self._read_hashes([event.id for event in events if isinstance(event, Event)]))
         receipts, new_hashes = [], dict[EventId, str]()

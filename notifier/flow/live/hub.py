@@ -86,8 +86,8 @@ BUS_CONNECT_TIMEOUT_SECONDS = 0.5
 """Longest time that the first stream waits for the bus. If the bus connects later, clients load their page
 again."""
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
-"""Longest time without a byte on a stream. Proxies and phones close connections that are silent for 30 to 60 s. A
-stream is cut off if one write takes longer than this."""
+"""Time without a byte after which a stream gets a heartbeat. Proxies and phones close connections that are silent for
+30 to 60 s. A stream is cut off if one write takes longer than this."""
 IDLE_STOP_AFTER = timedelta(minutes=2)
 """Time without a stream after which the hub stops. Clients that lost their connection return within a minute, and a
 running hub can send them what they missed."""
@@ -172,11 +172,11 @@ class LiveHub:
         return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - CERTAINLY_VISIBLE_AGE)
 
     def publish_marks(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
-        """Send a user's changed marks to all streams of the user.
+        """Update all streams of a user after a change of marks or preferences.
 
-        `bursts` are the bursts whose marks were set; none if the inbox was marked as seen.
+        `bursts` are the bursts whose marks were set, if any.
 
-        Other processes get the marks through the bus. While the bus is down, they read the marks within MAX_FACTS_AGE.
+        Other processes get the change through the bus. While the bus is down, they read it after MAX_FACTS_AGE.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
@@ -219,7 +219,7 @@ class LiveHub:
                     raise
 
     async def check_streams(self) -> None:
-        """End streams whose token has expired, wake streams that need a heartbeat, and cut off stalled writes."""
+        """End expired streams, wake streams that need a heartbeat, cut off stalled writes, and stop an idle hub."""
         now = self.clock.now()
         for stream in self._streams():
             if stream.ends_at <= now.timestamp():
@@ -325,7 +325,7 @@ class LiveHub:
     async def _publish(self, message: MarksChanged) -> None:
         try:
             await self.bus.publish_marks(message)
-        except CacheUnavailable:  # fails open: other processes read the marks within MAX_FACTS_AGE
+        except CacheUnavailable:  # fails open: other processes read the marks after MAX_FACTS_AGE
             self.metrics.outages.labels("cache").inc()
 
     async def _repeat_step(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -44,7 +44,7 @@ class ListenerRegistry:
     buffer: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
     listeners_by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
-    """Listeners that get the subject's bursts as individual rows."""
+    """Listeners that get the subject's bursts one by one."""
     listeners_by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(
         default_factory=lambda: defaultdict(dict)
     )

@@ -78,8 +78,8 @@ class StreamUpdate:
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
     """Return the event of a burst for a stream of the viewer; None if there is no event.
 
-    Bursts that opened after `since` are new to the client. `before` is the last version that this process received;
-    None if this is the first.
+    Bursts that opened after `since` are new to the client. `before` is the earlier state of the burst; None if not
+    known.
     """
     if not view.is_visible(burst):
         return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None
@@ -158,7 +158,7 @@ class RecentBurstBuffer:
             yield buffered.burst
 
     def visible_since(self, view: InboxView, since: datetime) -> Iterator[Burst]:
-        """Yield the bursts received since this time that the viewer sees as individual rows."""
+        """Yield the bursts received since this time that the viewer sees one by one, not in a digest."""
         subjects = {*view.subjects}
         return (b for b in self.received_since(since) if b.key.subject in subjects and view.is_visible(b))
 
@@ -306,7 +306,7 @@ class Listener:
         self.needs_count, self.loaded_at = True, LONG_AGO
 
     def deliver_digest(self, digest: Digest, now: datetime) -> None:
-        """Queue the digest as a new row on all streams. Pages that were loaded earlier lack the digest."""
+        """Queue a ROW for the digest on all streams. Pages that were loaded earlier lack the digest."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
         self._update_unread(digest, self.view(now))

@@ -63,7 +63,7 @@ class AudienceCounter:
     rule: TierRule = by_activity
 
     def count(self, subject: Subject, lane: Lane, advance: Advance = lambda _: None) -> AudienceCounts:
-        """Count the audience. Raises Unavailable, also for an unreadable bitmap."""
+        """Count the audience. An unreadable bitmap raises Unavailable."""
         follower_counts = self.sets.follower_counts(subject)
         shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
         tiers, push_enabled, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()

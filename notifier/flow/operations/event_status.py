@@ -238,16 +238,16 @@ def tier_statuses(progress: BurstProgress, *, throttle_ids: Collection[str], now
 
 
 def _tier_status(progress: BurstProgress, tier: Tier, *, throttle_ids: Collection[str], now: datetime) -> TierStatus:
-    rows = [s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
-    ended = [slice_state.final_entry for slice_state in rows if slice_state.final_entry]
-    state = state_of(rows, throttle_ids=throttle_ids, now=now)
+    rows_slices = [s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
+    ended = [slice_state.final_entry for slice_state in rows_slices if slice_state.final_entry]
+    state = state_of(rows_slices, throttle_ids=throttle_ids, now=now)
     return TierStatus(
         tier=tier,
         state=state,
-        slice_count=len(rows),
+        slice_count=len(rows_slices),
         ended_count=len(ended),
         people=sum(entry.people for entry in ended),
-        eta_seconds=_eta(progress, state, slice_count=len(rows), ended_count=len(ended), now=now),
+        eta_seconds=_eta(progress, state, slice_count=len(rows_slices), ended_count=len(ended), now=now),
     )
 
 

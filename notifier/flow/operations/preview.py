@@ -83,7 +83,7 @@ class Preview:
 
         For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
         the progress. The author's cap is not checked, because a check would take a token. Whether the event is a
-        duplicate is not checked either. Raises Unavailable, also for an unreadable bitmap.
+        duplicate is not checked either. An unreadable bitmap raises Unavailable.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():

@@ -59,7 +59,7 @@ class RateLimiter:
     """Rate of this thread alone, used while Redis is unavailable."""
 
     def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
-        """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
+        """Return how many alerts may be sent now, from 0 to `wanted`. A share of the rate is reserved for P0."""
         is_p0, slowdown_factor = tier is Tier.P0, self.slowdown(now)
         try:
             return self.provider_rates.draw(
