@@ -13,6 +13,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
+from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
@@ -182,28 +183,52 @@ def test_known_viewer_gets_partial_page_while_store_is_unavailable(processes: Pr
     assert [str(item.entry.key) for item in page.items] == [str(FIRST)]
 
 
-def test_concurrent_opens_of_one_user_are_one_load() -> None:
-    """A thousand concurrent opens of one cold inbox read its facts and its burst once."""
+def shared_inbox(processes: Processes, people: "Slow") -> Inbox:
+    """An inbox that shares loads and look-ups as in the API, on a slow store."""
+    reads = reads_of(processes.stage)
+    return build_inbox(
+        replace(reads, people=cast(People, people), timeline=cast(Timeline, Slow(reads.timeline))),
+        metrics=processes.metrics,
+        new_shared_loads=Singleflight,
+        max_lookup_wait=PATIENT,
+        deadline=PageDeadline(PATIENT),
+        cache_megabytes=10,
+    )
+
+
+def unopened_mention() -> tuple[Processes, "Slow"]:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)
-    processes, reads = Processes(stage), reads_of(stage)
-    people = Slow(reads.people)
+    return Processes(stage), Slow(reads_of(stage).people)
+
+
+def test_concurrent_opens_of_one_user_are_one_load() -> None:
+    """A thousand concurrent opens of one cold inbox read its facts and its burst once."""
+    processes, people = unopened_mention()
 
     async def herd() -> Sequence[int]:
-        inbox = build_inbox(
-            replace(reads, people=cast(People, people), timeline=cast(Timeline, Slow(reads.timeline))),
-            metrics=processes.metrics,
-            new_shared_loads=Singleflight,
-            max_lookup_wait=PATIENT,
-            deadline=PageDeadline(PATIENT),
-            cache_megabytes=10,
-        )
+        inbox = shared_inbox(processes, people)
         openings = await asyncio.gather(*(inbox.open(KIM) for _ in range(1_000)))
         return [len(opening.page.items) for opening in openings]
 
     assert set(asyncio.run(herd())) == {1}
     assert processes.count("inbox_burst_loads") == 1
+    assert people.calls["open"] == 1
+
+
+def test_opens_during_a_load_use_what_it_has_cached() -> None:
+    processes, people = unopened_mention()
+
+    async def late_opens() -> Sequence[int]:
+        inbox = shared_inbox(processes, people)
+        openings = [asyncio.create_task(inbox.open(KIM))]
+        while not people.calls["open"]:
+            await asyncio.sleep(0)
+        openings += [asyncio.create_task(inbox.open(KIM)) for _ in range(5)]
+        return [len(opening.page.items) for opening in await asyncio.gather(*openings)]
+
+    assert asyncio.run(late_opens()) == [1] * 6
     assert people.calls["open"] == 1
 
 

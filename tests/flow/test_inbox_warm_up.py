@@ -2,6 +2,7 @@
 
 import asyncio
 
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.store_breaker import BREAKER_SETTINGS
 from notifier.flow.inbox.warm_up import MAX_WAITING_USERS, WarmUp
@@ -40,6 +41,6 @@ def test_warm_up_stops_while_the_store_fails() -> None:
     processes = Processes(Stage())
     inbox, now = processes.inboxes[0], processes.stage.state.clock.now()
     for _ in range(BREAKER_SETTINGS.failures_to_open):
-        inbox.breaker.record_failure(now)
+        inbox.breaker.record_failure(StoreUnavailable(), now)
     WarmUp(inbox=inbox, metrics=processes.metrics).add(KIM)
     assert processes.count("inbox_warm_ups", result="dropped") == 1

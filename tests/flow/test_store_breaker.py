@@ -60,19 +60,19 @@ def test_failing_store_is_probed_once_a_second(processes: Processes) -> None:
 def test_breaker_opens_after_failures_in_a_row() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES - 1):
-        breaker.record_failure(NOON)
+        breaker.record_failure(StoreUnavailable(), NOON)
     breaker.record_success(NOON)
-    breaker.record_failure(NOON)
+    breaker.record_failure(StoreUnavailable(), NOON)
     assert breaker.allows(NOON)
     for _ in range(FAILURES):
-        breaker.record_failure(NOON)
+        breaker.record_failure(StoreUnavailable(), NOON)
     assert not breaker.allows(NOON)
 
 
 def test_one_caller_probes_after_each_wait() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES):
-        breaker.record_failure(NOON)
+        breaker.record_failure(StoreUnavailable(), NOON)
     assert [breaker.allows(NOON + WAIT) for _ in range(3)] == [True, False, False]
     assert [breaker.allows(NOON + 2 * WAIT) for _ in range(3)] == [True, False, False]
 
@@ -80,5 +80,12 @@ def test_one_caller_probes_after_each_wait() -> None:
 def test_breaker_allows_calls_after_clock_moves_backwards() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES):
-        breaker.record_failure(NOON)
+        breaker.record_failure(StoreUnavailable(), NOON)
     assert breaker.allows(NOON - timedelta(hours=1))
+
+
+def test_failure_that_requests_share_counts_once() -> None:
+    breaker, error = StoreBreaker(), StoreUnavailable()
+    for _ in range(BREAKER_SETTINGS.failures_to_open):
+        breaker.record_failure(error, NOON)
+    assert breaker.is_closed

@@ -30,11 +30,16 @@ def log(access: Access) -> Iterator[KafkaLog]:
     log.close()
 
 
-def test_producer_whose_refresh_ended_sends_to_a_topic_that_is_new_to_it(log: KafkaLog) -> None:
+@pytest.mark.parametrize("has_pending_update", [False, True])
+def test_producer_whose_refresh_ended_sends_to_a_topic_that_is_new_to_it(
+    log: KafkaLog, *, has_pending_update: bool
+) -> None:
     assert accepts(log, MENTIONS)
     client = log._producer._client
     assert client is not None
     end_metadata_refresh(cluster_metadata(client))
+    if has_pending_update:
+        client._metadata.request_update()
     wait_until(lambda: accepts(log, MENTIONS_STANDARD))
 
 

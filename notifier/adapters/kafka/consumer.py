@@ -58,11 +58,24 @@ class KafkaLogConsumer:
     # Methods of the port.
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
+        # Poll even at limit 0: a member that stops polling is removed from the group. Pausing its partitions is no
+        # alternative, because the library never resumes them (workarounds.py).
+        if not self._buffer or self._unloaded_partitions or limit == 0:
+            self._fill_buffer(wait)
+        if self._topic_was_recreated():
+            self._leave_to_rejoin("the topic was deleted and recreated")
+            return []
         try:
-            return self._poll(limit, wait)
-        except LogUnavailable:
-            self._note_progress(is_stalled=True)
-            raise
+            self._update_withheld_partitions()
+        finally:
+            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED_RECORDS:
+                self.close()
+        if self._unloaded_partitions:
+            return []
+        return [
+            with_incarnation(self._pop_next_record(), self._incarnation)
+            for _ in range(min(limit, self._buffered_count()))
+        ]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
@@ -86,12 +99,14 @@ class KafkaLogConsumer:
     def lag(self) -> int:
         if self._membership is None or not (self._committed or self._unloaded_partitions):
             return 0
-        try:
-            lag = self._measure_lag(self._membership)
-        except LogUnavailable:
-            self._note_progress(is_stalled=True)
-            raise
-        # The unread records of a withheld partition are a lag, but no stall.
+        self._load_commits()
+        bounds = self._membership.bounds(self._committed)
+        if any(bounds[number][1] < offset for number, offset in self._committed.items()):
+            self.close()  # the topic was recreated, and the library has not detected it yet
+            return 0
+        lag = sum(bounds[number][1] - max(bounds[number][0], offset) for number, offset in self._committed.items())
+        # The unread records of a withheld partition are a lag, but no stall. Without its first commits, which the
+        # brokers may refuse, a member reads nothing. An error is no stall: another member would get it, too.
         withheld = self._growth.withheld.keys() & self._committed.keys()
         reads_nothing = lag > 0 and self._last_read_was_empty and not self._buffer and not withheld
         self._note_progress(is_stalled=reads_nothing or bool(self._unloaded_partitions))
@@ -175,34 +190,6 @@ class KafkaLogConsumer:
         self._unloaded_partitions.clear()
 
     # Reading and committing.
-
-    def _poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        # Poll even at limit 0: a member that stops polling is removed from the group. Pausing its partitions is no
-        # alternative, because the library never resumes them (workarounds.py).
-        if not self._buffer or self._unloaded_partitions or limit == 0:
-            self._fill_buffer(wait)
-        if self._topic_was_recreated():
-            self._leave_to_rejoin("the topic was deleted and recreated")
-            return []
-        try:
-            self._update_withheld_partitions()
-        finally:
-            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED_RECORDS:
-                self.close()
-        if self._unloaded_partitions:
-            return []
-        return [
-            with_incarnation(self._pop_next_record(), self._incarnation)
-            for _ in range(min(limit, self._buffered_count()))
-        ]
-
-    def _measure_lag(self, membership: GroupMembership) -> int:
-        self._load_commits()
-        bounds = membership.bounds(self._committed)
-        if any(bounds[number][1] < offset for number, offset in self._committed.items()):
-            self.close()  # the topic was recreated, and the library has not detected it yet
-            return 0
-        return sum(bounds[number][1] - max(bounds[number][0], offset) for number, offset in self._committed.items())
 
     def _fill_buffer(self, wait: timedelta) -> None:
         records = self._poll_membership(wait)

@@ -23,6 +23,7 @@ from notifier.adapters.kafka.workarounds import (
     leave_group,
     topic_id,
 )
+from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged
 
 MAX_POLL_RECORDS = 1_000
@@ -42,7 +43,7 @@ REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 FENCED_REJOIN_DELAY = 60.0
 """Pause before a member rejoins after another process has taken its instance id."""
 STALL_TIMEOUT = 30.0
-"""Seconds of empty polls despite a lag, or of errors, after which the membership is replaced."""
+"""Longest time for which a member may return no records despite a lag, or have no commits yet."""
 IDLE_CHECK_INTERVAL = 5.0
 """Seconds after which a member without partitions asks the brokers again whether some partition has no reader."""
 
@@ -108,6 +109,7 @@ class GroupMembership:
         ]
 
     def commit(self, offsets: Mapping[int, int]) -> None:
+        ensure_metadata_refresh(self._consumer)
         commits = {tp: OffsetAndMetadata(offsets[tp.partition], "", -1) for tp in self._topic_partitions(offsets)}
         with translated("A commit failed"):
             self._consumer.commit(commits)
@@ -135,6 +137,8 @@ class GroupMembership:
                 self._consumer.beginning_offsets(topic_partitions),
                 self._consumer.end_offsets(topic_partitions),
             )
+        if unknown := [tp for tp in topic_partitions if tp not in first_offsets or tp not in end_offsets]:
+            raise LogUnavailable(f"Reading the offsets of {unknown[0].topic} failed: a partition has no leader.")
         return {tp.partition: (int(first_offsets[tp]), int(end_offsets[tp])) for tp in topic_partitions}
 
     def topic_incarnation(self) -> str:

@@ -129,8 +129,9 @@ def ensure_metadata_refresh(client: KafkaConsumer | KafkaProducer) -> None:
         if refresh is None or not refresh.is_done or cluster.closed:
             return
         cluster._refresh_loop_future = None
+        cluster._need_update = True
+        cluster.start_refresh_loop()
     LOGGER.warning("the metadata refresh of a Kafka client ended, and starts again: %r", refresh.exception)
-    cluster.request_update()
 
 
 def create_producer(**options: Any) -> KafkaProducer:

@@ -36,8 +36,8 @@ from notifier.ports.inbox_cache_freshness import VersionLookup
 from notifier.ports.pull_index import PullReader
 from notifier.ports.viewer_facts import People
 
-FirstPageKey = tuple[UserId, int, int]
-"""A user, the page's size, and the `id` of the viewer facts that a look-up has proved current, or of None."""
+FirstPageKey = tuple[UserId, int, int, bool]
+"""A user, the page's size, the `id` of the proved viewer facts or of None, and whether there is a fallback page."""
 
 
 class AnswerObserver(Protocol):
@@ -271,8 +271,8 @@ class Inbox:
                     answer = await self._open(user, after, limit, now, has_fallback=False)
         except TooManyWaiting:  # this process is overloaded: no failure of the store
             raise
-        except StoreUnavailable:
-            self.breaker.record_failure(self.clock.now())
+        except StoreUnavailable as error:
+            self.breaker.record_failure(error, self.clock.now())
             raise
         self.breaker.record_success(now)
         return answer
@@ -286,23 +286,34 @@ class Inbox:
             return answer
 
         def limit_time() -> AbstractAsyncContextManager[None]:
-            return self.deadline.limit(cold=not has_fallback, spent=spent)
+            return self.deadline.limit(cold=not has_fallback, spent=self.clock.now() - lookup_began_at)
 
-        async def load_first_page() -> InboxAnswer:
-            async with limit_time():  # the load continues if this request is canceled
-                return await self._load_first_page(user, cached, lookup, limit, began_at)
+        async def load_first_page(*, after_another: bool) -> InboxAnswer:
+            async with limit_time():
+                return await self._load_first_page(user, cached, lookup, limit, began_at, after_another=after_another)
 
-        spent = self.clock.now() - lookup_began_at
-        async with limit_time():
-            if after is not None:
+        if after is not None:
+            async with limit_time():
                 return await self._later_page(cached or await self.facts.read(user, lookup), after, limit)
-            # Share a load only with requests that have the same facts: facts that were proved current for another
-            # request may lack a change made before this request. A load without facts reads them after it has begun.
-            return await self.first_pages.load_anew((user, limit, id(cached)), load_first_page)
+        # Share a load only with requests that have the same facts: facts that were proved current for another request
+        # may lack a change made before this request. A load without facts reads them after it has begun.
+        return await self.first_pages.load_anew((user, limit, id(cached), has_fallback), load_first_page)
 
     async def _load_first_page(
-        self, user: UserId, cached: CachedViewer | None, lookup: VersionLookup | None, limit: int, began_at: datetime
+        self,
+        user: UserId,
+        cached: CachedViewer | None,
+        lookup: VersionLookup | None,
+        limit: int,
+        began_at: datetime,
+        *,
+        after_another: bool,
     ) -> InboxAnswer:
+        if after_another:  # the other load may have cached what this one needs
+            if cached is None:
+                cached, lookup = await self.facts.proved(user, may_wait=True)
+            if cached is not None and (answer := self._cached_page(cached, limit, began_at)) is not None:
+                return answer
         if cached is None:
             cached = await self.facts.read(user, lookup)
             # The facts are often the same as before: while Redis is down, each request reads them.

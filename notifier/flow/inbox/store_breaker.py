@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
+from weakref import ref
 
 from notifier.concurrency_limits import Bulkhead
 from notifier.domain.errors import StoreUnavailable
@@ -29,6 +30,7 @@ class StoreBreaker:
     """Breaker of one event loop. Requests without a fallback page read the store even while the breaker is open."""
 
     state: Breaker = CLOSED
+    _last_failure: "ref[StoreUnavailable] | None" = None
 
     @property
     def is_closed(self) -> bool:
@@ -39,7 +41,11 @@ class StoreBreaker:
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 
-    def record_failure(self, now: datetime) -> None:
+    def record_failure(self, error: StoreUnavailable, now: datetime) -> None:
+        """Count a failure. An error that several requests get from a shared load counts once."""
+        if self._last_failure is not None and self._last_failure() is error:
+            return
+        self._last_failure = ref(error)
         self.state = record(self.state, BREAKER_SETTINGS, Failed(reason="The store does not answer."), now)
 
     def record_success(self, now: datetime) -> None:

@@ -50,7 +50,7 @@ def failing_singleflight() -> Callable[[], Awaitable[object]]:
 def failing_load_anew() -> Callable[[], Awaitable[object]]:
     loads: Singleflight[int, int] = Singleflight()
 
-    async def fail() -> int:
+    async def fail(*, after_another: bool) -> int:
         await asyncio.sleep(0)
         raise StoreUnavailable("on purpose")
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.flow.inbox.shared_loads import MAX_WAIT_SECONDS, Singleflight
 
 
 class Loads:
@@ -16,12 +16,19 @@ class Loads:
     def __init__(self) -> None:
         self.flights: Singleflight[str, int] = Singleflight()
         self.begun: list[asyncio.Event] = []
+        self.after_another: list[bool] = []
+        self.canceled: list[int] = []
         self.fails = False
 
-    async def load(self) -> int:
+    async def load(self, *, after_another: bool) -> int:
         number = len(self.begun)
         self.begun.append(asyncio.Event())
-        await self.begun[number].wait()
+        self.after_another.append(after_another)
+        try:
+            await self.begun[number].wait()
+        except asyncio.CancelledError:
+            self.canceled.append(number)
+            raise
         if self.fails:
             raise StoreUnavailable(str(number))
         return number
@@ -67,6 +74,7 @@ def test_requests_during_a_load_share_the_next_one() -> None:
         assert len(loads.begun) == 2
         loads.end(1)
         assert (await first, await asyncio.gather(*later)) == (0, [1] * 5)
+        assert loads.after_another == [False, True]
 
     run(scenario)
 
@@ -110,6 +118,42 @@ def test_canceled_request_leaves_the_load_to_the_others() -> None:
         with suppress(asyncio.CancelledError):
             await canceled
         loads.end(0)
-        assert await remaining == 0
+        assert (await remaining, loads.canceled) == (0, [])
+
+    run(scenario)
+
+
+def test_load_without_callers_is_canceled() -> None:
+    async def scenario(loads: Loads) -> None:
+        first = loads.request()
+        await settle()
+        planned = loads.request()
+        await settle()
+        for request in (planned, first):
+            request.cancel()
+            with suppress(asyncio.CancelledError):
+                await request
+        await settle()
+        assert (loads.canceled, len(loads.begun)) == ([0], 1)
+        next_request = loads.request()
+        await settle()
+        loads.end(1)
+        assert await next_request == 1
+
+    run(scenario)
+
+
+def test_load_that_hangs_delays_the_next_one_only_for_a_while() -> None:
+    async def scenario(loads: Loads) -> None:
+        hanging = loads.request()
+        await settle()
+        next_request = loads.request()
+        await asyncio.sleep(MAX_WAIT_SECONDS)
+        while len(loads.begun) < 2:
+            await asyncio.sleep(0.01)
+        loads.end(1)
+        assert (await next_request, hanging.done()) == (1, False)
+        loads.end(0)
+        assert await hanging == 0
 
     run(scenario)
