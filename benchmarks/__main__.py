@@ -190,11 +190,11 @@ def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -
 @click.pass_context
 def chaos(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Break the cluster profile under load, and check that nothing is lost. Needs Java and Maven."""
-    from benchmarks.chaos.scenario_runner import parts, quickly
+    from benchmarks.chaos.scenario_runner import parts, without_slow
 
     temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
     with temporary as folder, parts(Path(folder), seed) as scenario_parts:
-        chosen = quickly(scenario_parts) if quick and not only else scenario_parts
+        chosen = without_slow(scenario_parts) if quick and not only else scenario_parts
         _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster", seed=seed)
 
 

@@ -59,28 +59,28 @@ class StreamAudience:
 
     @asynccontextmanager
     async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[OpenStream]]:
-        ears: list[OpenStream] = []
+        streams: list[OpenStream] = []
         counting = asyncio.create_task(self._count())
         try:
             for at in range(0, len(users), OPENS_AT_ONCE):
-                ears += await asyncio.gather(*map(self._open, users[at : at + OPENS_AT_ONCE]))
-            yield ears
+                streams += await asyncio.gather(*map(self._open, users[at : at + OPENS_AT_ONCE]))
+            yield streams
         finally:
-            for stream in ears:
+            for stream in streams:
                 stream.writer.close()
-            await _ended({counting, *(stream.task for stream in ears if stream.task)})
+            await _ended({counting, *(stream.task for stream in streams if stream.task)})
 
-    async def round(self, ears: Sequence[OpenStream]) -> float:
+    async def round(self, streams: Sequence[OpenStream]) -> float:
         """Return the seconds from the 202 of a mention until the last stream has its row."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.stage.mention, self.subject.owner)
         accepted = time.monotonic()
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            return max(await asyncio.gather(*(stream.rows.get() for stream in ears))) - accepted
+            return max(await asyncio.gather(*(stream.rows.get() for stream in streams))) - accepted
 
-    async def spaced_round(self, ears: Sequence[OpenStream]) -> float:
+    async def spaced_round(self, streams: Sequence[OpenStream]) -> float:
         """Run a round and pause, so that late messages are counted and no stream reaches its rate limit."""
-        latency = await self.round(ears)
+        latency = await self.round(streams)
         await asyncio.sleep(ROUND_PAUSE_SECONDS)
         return latency
 
@@ -122,13 +122,13 @@ async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], Non
     try:
         users = await stage.followers(reads.people, audience.subject, LISTENERS)
         tell("one listener")
-        async with audience.listening(users[:1]) as ears:
-            alone = [await audience.spaced_round(ears) for _ in range(ALONE_ROUNDS_QUICK if quick else ALONE_ROUNDS)]
+        async with audience.listening(users[:1]) as streams:
+            alone = [await audience.spaced_round(streams) for _ in range(ALONE_ROUNDS_QUICK if quick else ALONE_ROUNDS)]
         tell(f"{LISTENERS:,} listeners")
-        async with audience.listening(users) as ears:
+        async with audience.listening(users) as streams:
             audience.messages.clear()
             rounds = TOGETHER_ROUNDS_QUICK if quick else TOGETHER_ROUNDS
-            together = [await audience.spaced_round(ears) for _ in range(rounds)]
+            together = [await audience.spaced_round(streams) for _ in range(rounds)]
     finally:
         await stage.profile.close_reads()
     different, sent = len(set(audience.messages)), len(audience.messages)

@@ -172,10 +172,7 @@ def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int)
         list(pool.map(lambda item: [item[0](item[1].batch(BATCH_SIZE)) for _ in range(warming)], lanes_and_arrivals))
         results = list(pool.map(lambda item: hold(item[0], item[1], seconds), lanes_and_arrivals))
     rate = min(item.done for item in results) / seconds
-    early, late = (
-        max(lanes_and_arrivals, default=0.0)
-        for lanes_and_arrivals in zip(*(item.halves() for item in results), strict=True)
-    )
+    early, late = (max(waits, default=0.0) for waits in zip(*(item.halves() for item in results), strict=True))
     detail = (
         f"coordinator only, both lanes for {seconds} s; longest wait of a record at the end of a batch: "
         f"{early:.2f} s in the first half of the batches, {late:.2f} s in the second"

@@ -99,13 +99,13 @@ def _bursts(
         for number in range(WARM_UP_BURSTS):
             tell(f"warm-up: mention {number + 1} of {WARM_UP_BURSTS}")
             large_burst(stage, TIMEOUT_SECONDS)
-        accounts = []
+        progress_rows = []
         for number in range(BURSTS_QUICK if quick else BURSTS):
             stage.await_idle(TIMEOUT_SECONDS)
             time.sleep(REST_SECONDS)
             tell(f"mention {number + 1}, {FOLLOWERS:,} followers")
-            accounts.append(large_burst(stage, TIMEOUT_SECONDS))
+            progress_rows.append(large_burst(stage, TIMEOUT_SECONDS))
     return [
-        last_row(f"burst_200m_p1{suffix}_s", accounts, Tier.P1, limits[0]),
-        last_row(f"burst_200m_p2{suffix}_s", accounts, Tier.P2, limits[1]),
+        last_row(f"burst_200m_p1{suffix}_s", progress_rows, Tier.P1, limits[0]),
+        last_row(f"burst_200m_p2{suffix}_s", progress_rows, Tier.P2, limits[1]),
     ]

@@ -45,7 +45,7 @@ class Turn:
 
 
 def turns(node: BenchNode, sides: Mapping[str, tuple[Writer, Rounds]], rounds: int) -> Mapping[str, Sequence[Turn]]:
-    """Run each writer once per round. Each goes first equally often."""
+    """Run each writer once per round. They go first in turns."""
     by_writer: dict[str, list[Turn]] = {name: [] for name in sides}
     names = [*sides]
     for number in range(rounds + WARM_UP_ROUNDS):

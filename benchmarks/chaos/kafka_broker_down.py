@@ -30,20 +30,20 @@ class EventResponse:
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Send each event while the log is down, and again with the same id when it is back."""
+    """Send half of the events while the log is down, and all of them once it is back."""
     stage.send(3)  # connects the API, as in normal operation
-    written = stage.written(EVENTS)
+    new_tweets = stage.new_tweets(EVENTS)
     striking = Thread(target=lambda: stage.engines.kill("kafka", OUTAGE_SECONDS))
     striking.start()
     while stage.engines.fleet.is_running("kafka"):
         time.sleep(0.05)
     wrong: list[str] = []
-    for tweet in written[:3]:
+    for tweet in new_tweets[:3]:
         wrong += wrong_refusal(post(stage, tweet))
     striking.join()
-    for tweet in written:
+    for tweet in new_tweets:
         wrong += _taken(stage, tweet)
-    return no_errors(NAME, wrong + stage.wrong(), n=len(written))
+    return no_errors(NAME, wrong + stage.wrong(), n=len(new_tweets))
 
 
 def wrong_refusal(response: EventResponse) -> list[str]:

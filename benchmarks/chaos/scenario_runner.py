@@ -60,12 +60,12 @@ class SharedStage:
     seed: int
     opened: ExitStack = field(default_factory=ExitStack)
     current: Stage | None = None
-    stages: int = 0
+    stage_count: int = 0
 
     def stage(self, tell: Report) -> Stage:
         if self.current is None:
-            self.stages += 1
-            self.current = self.opened.enter_context(stage(self.folder / f"stage-{self.stages}", tell, self.seed))
+            self.stage_count += 1
+            self.current = self.opened.enter_context(stage(self.folder / f"stage-{self.stage_count}", tell, self.seed))
         self.current.tell = tell
         return self.current
 
@@ -118,6 +118,6 @@ def parts(folder: Path, seed: int) -> Iterator[Parts]:
         shared.leave()
 
 
-def quickly(parts_: Parts) -> Parts:
+def without_slow(parts_: Parts) -> Parts:
     slow = {module.NAME for module in SLOW}
     return {name: part for name, part in parts_.items() if name not in slow}

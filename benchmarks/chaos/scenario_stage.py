@@ -102,17 +102,17 @@ class Stage:
             self._noted(storm)
 
     def send(self, mentions: int) -> list[Tweet]:
-        """Send all at once, and return when they are accepted."""
+        """Send tweets at once. Return those that were accepted."""
         storm = self._storm(mentions, 0.0)
         storm()
         self._noted(storm)
         return storm.sent.accepted
 
-    def written(self, mentions: int) -> list[Tweet]:
+    def new_tweets(self, mentions: int) -> list[Tweet]:
         return tweets(self.world, mentions, self.random.getrandbits(31))
 
     def _storm(self, mentions: int, lasting: float) -> Storm:
-        return Storm(instance=self.instance, tweets=self.written(mentions), duration=lasting)
+        return Storm(instance=self.instance, tweets=self.new_tweets(mentions), duration=lasting)
 
     def _noted(self, storm: Storm) -> None:
         self.accepted += storm.sent.accepted

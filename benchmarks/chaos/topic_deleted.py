@@ -15,10 +15,7 @@ DELETED_SECONDS = 3.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Delete a topic after all of its records are processed, because they are lost.
-
-    Events are rejected from then on.
-    """
+    """Delete topics after all of their records are processed, because they are lost."""
     stage.send(MENTIONS)
     wrong = stage.wrong()
     for stream in (topics.MENTIONS, topics.MENTIONS_CELEBRITY):
@@ -26,7 +23,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         _delete(stage, stream)
         time.sleep(DELETED_SECONDS)
         if stream == topics.MENTIONS:
-            [tweet] = stage.written(1)
+            [tweet] = stage.new_tweets(1)
             wrong += wrong_refusal(post(stage, tweet))
         stage.profile.migrate()
         sent = stage.send(MENTIONS)

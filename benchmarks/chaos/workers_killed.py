@@ -52,7 +52,7 @@ def _holding(stage: Stage, owner: str) -> bool:
         ledger = stage.ports.ledger
         return any(
             slice_state.claim and slice_state.claim.owner.startswith(owner) and not slice_state.final_entry
-            for account in ledger.read(ledger.unfinished_bursts()).values()
-            for slice_state in account.slice_states.values()
+            for progress in ledger.read(ledger.unfinished_bursts()).values()
+            for slice_state in progress.slice_states.values()
         )
     return False

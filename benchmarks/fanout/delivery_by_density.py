@@ -135,7 +135,7 @@ class DensityRates:
 
 
 def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: bool, tell: Report) -> DensityRates:
-    """Measure all sides on files that are empty at the start. Each goes first in turn."""
+    """Measure the writers on files that are empty at the start, each first in turn, and then the peer."""
     tell(f"{density.name}: loading {density.world(quick=quick).universe:,} users")
     rates, rounds = DensityRates(), ROUNDS_QUICK if quick else ROUNDS
     with _beds(folder, density, quick=quick) as (bed, lean, before):

@@ -59,8 +59,8 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _p0(stage: FanoutStage) -> Figure:
     all_waits, rounds = [], []
     for _ in range(BURSTS):
-        account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, TIMEOUT_SECONDS)
-        waits = delivery_latency.slice_latencies([account], [Tier.P0])
+        progress = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, TIMEOUT_SECONDS)
+        waits = delivery_latency.slice_latencies([progress], [Tier.P0])
         all_waits += waits
         rounds.append(delivery_latency.p95(waits))
         time.sleep(1.2)  # the collapse window of this stage

@@ -47,20 +47,20 @@ CLAIM_TIMEOUT_SECONDS = 30.0
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
-    accounts: list[BurstProgress] = []
+    progress_rows: list[BurstProgress] = []
     isolation: list[tuple[float, float, int]] = []
     lost: dict[Tier, list[float]] = {tier: [] for tier in REISSUED_S}
     for number in range(1 if quick else 2):
         with staged(folder / f"large{number}", world, tell=tell, collapse="PT1S", refill="1") as stage:
             _enrol_vips(stage)
             tell("one mention with 200,000,000 followers")
-            accounts += [large_burst(stage) for _ in range(BURSTS)]
+            progress_rows += [large_burst(stage) for _ in range(BURSTS)]
             tell("P0 alone, then under a flood of P2")
             isolation.append(_isolation(stage))
             tell("killing workers that hold a slice")
             for tier, seconds in _reissued(stage).items():
                 lost[tier] += seconds
-    return [*_times(accounts), _isolated(isolation), *_lost(lost)]
+    return [*_times(progress_rows), _isolated(isolation), *_lost(lost)]
 
 
 def large_burst(stage: FanoutStage, within: float = TIMEOUT_SECONDS) -> BurstProgress:
@@ -69,24 +69,26 @@ def large_burst(stage: FanoutStage, within: float = TIMEOUT_SECONDS) -> BurstPro
     The next mention may open another burst.
     """
     event, _ = stage.mention(stage.world.names[0])
-    account = stage.wait(stage.burst_of(event), TIERS, within)
+    progress = stage.wait(stage.burst_of(event), TIERS, within)
     time.sleep(BURST_PAUSE_SECONDS)
-    return account
+    return progress
 
 
-def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
-    p0 = [delivery_latency.p95(delivery_latency.slice_latencies([account], [Tier.P0])) for account in accounts]
+def _times(progress_rows: Sequence[BurstProgress]) -> list[Figure]:
+    p0 = [delivery_latency.p95(delivery_latency.slice_latencies([progress], [Tier.P0])) for progress in progress_rows]
     return [
-        last_row("burst_200m_p1_s", accounts, Tier.P1, P1_S),
-        last_row("burst_200m_p2_s", accounts, Tier.P2, P2_S),
+        last_row("burst_200m_p1_s", progress_rows, Tier.P1, P1_S),
+        last_row("burst_200m_p2_s", progress_rows, Tier.P2, P2_S),
         worst_at_most("p0_200m_p95_s", p0, P0_P95_LIMIT_SECONDS),
     ]
 
 
-def last_row(name: str, accounts: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
+def last_row(name: str, progress_rows: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
     """Judge the time from the 202's time stamp to the last row of the tier in the ledger, for the worst burst."""
-    seconds = [delivery_latency.slowest(delivery_latency.slice_latencies([account], [tier])) for account in accounts]
-    people = sum(s.final_entry.people for s in rows_of(accounts[0], [tier]) if s.final_entry)
+    seconds = [
+        delivery_latency.slowest(delivery_latency.slice_latencies([progress], [tier])) for progress in progress_rows
+    ]
+    people = sum(s.final_entry.people for s in rows_of(progress_rows[0], [tier]) if s.final_entry)
     return worst_at_most(name, seconds, limit, detail=f"{people:,} users")
 
 
@@ -145,12 +147,14 @@ def _p0(stage: FanoutStage, bursts: Sequence[BurstKey]) -> list[tuple[float, int
 
 
 def _busy(stage: FanoutStage, bursts: Sequence[BurstKey]) -> bool:
-    accounts = stage.ports.ledger.read(bursts).values()
-    return any(not slice_state.final_entry for account in accounts for slice_state in rows_of(account, [Tier.P2]))
+    progress_rows = stage.ports.ledger.read(bursts).values()
+    return any(
+        not slice_state.final_entry for progress in progress_rows for slice_state in rows_of(progress, [Tier.P2])
+    )
 
 
-def _ended(account: BurstProgress) -> datetime:
-    return max(slice_state.final_entry.at for slice_state in rows_of(account, [Tier.P2]) if slice_state.final_entry)
+def _ended(progress: BurstProgress) -> datetime:
+    return max(slice_state.final_entry.at for slice_state in rows_of(progress, [Tier.P2]) if slice_state.final_entry)
 
 
 def _opened(stage: FanoutStage, burst: BurstKey) -> datetime:
@@ -187,11 +191,11 @@ def _kills(stage: FanoutStage, tier: Tier) -> Iterator[float]:
 
 
 def _kill(stage: FanoutStage, burst: BurstKey, tier: Tier) -> float | None:
-    """Return None if the tier had no more work."""
+    """Return the seconds until the killed worker's slice is claimed again, or None if no kill hit a slice."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        account = stage.account(burst)
-        slice_states = rows_of(account, [tier]) if account else []
+        progress = stage.progress(burst)
+        slice_states = rows_of(progress, [tier]) if progress else []
         if slice_states and all(slice_state.final_entry for slice_state in slice_states):
             return None
         now, pid = stage.ports.clock.now(), stage.instance.pid(str(tier))
@@ -207,8 +211,8 @@ def _kill(stage: FanoutStage, burst: BurstKey, tier: Tier) -> float | None:
 def _claimed_again(stage: FanoutStage, first: int, tier: Tier, burst: BurstKey, killed: datetime) -> float | None:
     deadline = time.monotonic() + CLAIM_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        account = stage.account(burst)
-        for slice_state in rows_of(account, [tier]) if account else []:
+        progress = stage.progress(burst)
+        for slice_state in rows_of(progress, [tier]) if progress else []:
             if slice_state.slice.first == first and slice_state.claim and slice_state.claim.claimed_at > killed:
                 return (slice_state.claim.claimed_at - killed).total_seconds()
             if slice_state.slice.first == first and slice_state.final_entry:

@@ -29,7 +29,7 @@ from notifier.ports.viewer_facts import People
 from notifier.profiles import Profile, choose
 
 MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)
-POLL_INTERVAL_SECONDS, SETTLES_EVERY = 0.05, 0.5
+POLL_INTERVAL_SECONDS, SLOW_POLL_INTERVAL_SECONDS = 0.05, 0.5
 """Seconds between polls: for what is visible at once, and for the end of a large burst, whose time is in the ledger.
 Polling costs the store and the machine that are measured."""
 
@@ -83,7 +83,7 @@ class FanoutStage:
             time.sleep(POLL_INTERVAL_SECONDS)
         raise TimeoutError(f"event {event} has no burst after {within:g} s")
 
-    def account(self, burst: BurstKey) -> BurstProgress | None:
+    def progress(self, burst: BurstKey) -> BurstProgress | None:
         """Return None while the burst has no plan, or the store is busy."""
         with suppress(Unavailable):
             return self.ports.ledger.read([burst]).get(burst)
@@ -93,10 +93,10 @@ class FanoutStage:
         """Return the burst's progress once all rows of the tiers are written."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
-            account = self.account(burst)
-            if account and all(slice_state.final_entry for slice_state in rows_of(account, tiers)):
-                return account
-            time.sleep(SETTLES_EVERY)
+            progress = self.progress(burst)
+            if progress and all(slice_state.final_entry for slice_state in rows_of(progress, tiers)):
+                return progress
+            time.sleep(SLOW_POLL_INTERVAL_SECONDS)
         raise TimeoutError(f"burst {burst} has unfinished slices after {within:g} s")
 
     def await_idle(self, within: float) -> None:
@@ -108,7 +108,7 @@ class FanoutStage:
         while not is_at_rest(self.ports):
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"work is left after {within:g} s")
-            time.sleep(SETTLES_EVERY)
+            time.sleep(SLOW_POLL_INTERVAL_SECONDS)
 
     def peaks(self) -> Mapping[str, float]:
         """Return the peak memory in MB of each role's process, without processes that can't be inspected."""
@@ -131,8 +131,8 @@ def is_at_rest(ports: Ports) -> bool:
     return False
 
 
-def rows_of(account: BurstProgress, tiers: Sequence[Tier]) -> list[SliceState]:
-    return [s for slice_, s in account.slice_states.items() if slice_.step is Step.ROWS and slice_.tier in tiers]
+def rows_of(progress: BurstProgress, tiers: Sequence[Tier]) -> list[SliceState]:
+    return [s for slice_, s in progress.slice_states.items() if slice_.step is Step.ROWS and slice_.tier in tiers]
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def done(job: Job, files: RequestFiles) -> dict[str, Any]:
-    """Run the load. Return the fields of a Reading."""
+    """Run the load. Return the fields of a LoadReading."""
     turns, kept = files.turns(job), list[str]()
     tally = Tally(keep=None if job.answers is None else lambda number, answer: kept.append(_line(number, answer)))
     busy = process_time()

@@ -44,7 +44,7 @@ class Group:
     follows: int
     vip: bool = False
     shared: bool = False
-    """The users of a block follow the same subjects, stored as one row per block, as imports do."""
+    """Whether the users of a block follow the same subjects, stored as one row per block, as imports do."""
     only: UserId | None = None
     """The one account that all of them follow, and no other group does."""
 

@@ -49,7 +49,7 @@ def people(snapshots: Mapping[int, AudienceSnapshot]) -> Members:
 
 
 def sample(everybody: Members, count: int) -> Members:
-    """Return at most this many of the members, spread evenly over all shards."""
+    """Return at most this many of the members, evenly spread."""
     places = np.linspace(0, len(everybody), min(count, len(everybody)), endpoint=False).astype(np.int64)
     return everybody[places]
 

@@ -37,7 +37,7 @@ class ProductSide:
     settling: SettledFiles
 
     def deliver(self, number: int) -> Delivered:
-        """Deliver one burst, whose snapshots were written before. The time ends when its last page is in its file."""
+        """Deliver one burst, whose snapshots were written before. The time ends when the last page is in its file."""
         burst, pieces = self.bed.burst(number)
         snapshot_seconds = self.bed.write_snapshots(burst, pieces)
         cost = self.settling(lambda: self.bed.deliver(pieces))

@@ -66,7 +66,7 @@ class DroppedDevices:
 
     def _active(self) -> Iterator[int]:
         world = self.stage.world
-        m = world.reachable()
+        m = world.members_with_device()
         is_alerted = world.follows(0, m) & ~world.mutes(0, m) & (world.idleness(m) < ACTIVE_24H)
         yield from m[np.flatnonzero(is_alerted)].tolist()
 
@@ -91,9 +91,9 @@ class DroppedDevices:
         ]
         for m in filter(is_gone, alerted):
             # Google and browsers report no time. Apple reports a time before the fixture was loaded.
-            stands, stays = bool(self._fixture_devices(m)), platform(m) is Platform.APNS
-            if stands != stays:
-                wrong.append(f"device of u{m} at {platform(m)} was {'kept' if stands else 'dropped'}")
+            is_kept, must_be_kept = bool(self._fixture_devices(m)), platform(m) is Platform.APNS
+            if is_kept != must_be_kept:
+                wrong.append(f"device of u{m} at {platform(m)} was {'kept' if is_kept else 'dropped'}")
         return no_errors(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
 
     def _still_registered(self, devices: Sequence[Device]) -> list[Device]:

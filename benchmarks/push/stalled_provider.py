@@ -73,10 +73,10 @@ def _waits(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts) -> Iterator[
 
 def _rows(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
     for expected in every:
-        account = arrived.stage.account(expected.burst.key)
-        assert account is not None
+        progress = arrived.stage.progress(expected.burst.key)
+        assert progress is not None
         ended: list[datetime] = [
-            slice_state.final_entry.at for slice_state in rows_of(account, TIERS) if slice_state.final_entry
+            slice_state.final_entry.at for slice_state in rows_of(progress, TIERS) if slice_state.final_entry
         ]
         took = (max(ended) - expected.burst.accepted_at).total_seconds()
         if took > ROWS_S:
@@ -99,8 +99,8 @@ def _badges(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator
 def _stalls(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
     """Check that alerts really wait for the stalled provider. Otherwise nothing is proved."""
     for expected in every:
-        account = arrived.stage.account(expected.burst.key)
-        slices = account.slice_states.items() if account else ()
+        progress = arrived.stage.progress(expected.burst.key)
+        slices = progress.slice_states.items() if progress else ()
         if not any(
             slice_.step is Step.for_platform(STALLED) and not slice_state.final_entry for slice_, slice_state in slices
         ):

@@ -30,7 +30,7 @@ CONNECTIONS = Http2Limits(max_connections=6)
 DISTANT_LATENCY = timedelta(milliseconds=50)
 DISTANT_RATIO = 0.8
 CPU_US = 100.0
-"""A fifth of the 544 us that aioapns 4.0 took for one request. Another part measures aioapns."""
+"""Less than a fifth of the 544 us that aioapns 4.0 took for one request. Another part measures aioapns."""
 LONG_RUN_SENDS, LONG_RUN_SENDS_QUICK = 1_000_000, 200_000
 CACHE_FILLING_SENDS = 100_000
 """Number of sends that fill the caches of a process."""

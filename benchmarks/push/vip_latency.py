@@ -34,7 +34,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     people = PEOPLE_QUICK if quick else PEOPLE
     world = World(universe=people, followers=people, celebrities=CELEBRITIES, seed=1)
     with staged(folder, world, tell=tell, threshold=people, push_hourly=0, push_daily=0, push_fakes="on") as stage:
-        _honour(stage)
+        _make_vips(stage)
         tell(f"storm: {MENTIONS} mentions in {STORM_SECONDS:.0f} s")
         Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=STORM_SECONDS, batch_size=BATCH)()
         stage.await_idle(TIMEOUT_SECONDS)
@@ -42,7 +42,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]
 
 
-def _honour(stage: FanoutStage) -> None:
+def _make_vips(stage: FanoutStage) -> None:
     """Make every user with a device a VIP, because a world has too few VIPs for a percentile."""
     crowd = WorldBitmaps(stage.world)
     stage.ports.sets.put(

@@ -23,7 +23,7 @@ from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT
 from notifier.config import environment_with, replace_environment, set_in_environment
 
 CONTEXT = get_context("forkserver")
-GRACE = 2.0
+GRACE_SECONDS = 2.0
 """Seconds for a role to stop once `up` has ended."""
 
 
@@ -102,7 +102,7 @@ def _end_with_up() -> None:
     assert up
     up.join()
     os.kill(os.getpid(), signal.SIGTERM)
-    sleep(GRACE)
+    sleep(GRACE_SECONDS)
     os.killpg(0, signal.SIGKILL)
 
 

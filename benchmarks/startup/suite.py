@@ -34,7 +34,7 @@ ROUNDS, ROUNDS_QUICK = 9, 3
 RESTARTS = 3
 """Restarts per start. Their median counts."""
 KILLED_ROLE = "p2"
-SETTLES = 3.0
+SETTLE_SECONDS = 3.0
 """Seconds between readiness and the measurement of memory, in which the roles open their connections."""
 TIMEOUT_SECONDS = 120.0
 POLL_INTERVAL_SECONDS = 0.002
@@ -71,9 +71,9 @@ class Service:
         """Return whether a successor of the killed process can work."""
         return (self.folder / "data/run/up" / role).read_text() != str(killed)
 
-    def wait(self, true: Callable[[], bool]) -> None:
+    def wait(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        while not true():
+        while not condition():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((self.folder / "up.log").read_text()[-2_000:] or "(empty log)")
             time.sleep(POLL_INTERVAL_SECONDS)
@@ -132,9 +132,9 @@ def service(folder: Path, way: str) -> Iterator[Service]:
 def measure(started: Service) -> Start:
     started.wait(started.ready_file.exists)
     ready_s = time.monotonic() - started.began
-    processor_s = sum(map(processor, started.processes()))
-    time.sleep(SETTLES)
-    pss = sum(map(proportional, started.processes()))
+    processor_s = sum(map(cpu_seconds, started.processes()))
+    time.sleep(SETTLE_SECONDS)
+    pss = sum(map(proportional_size, started.processes()))
     return Start(
         ready_s=ready_s,
         processor_s=processor_s,
@@ -153,7 +153,7 @@ def restart(started: Service) -> float:
     return seconds
 
 
-def processor(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
     """Return the CPU seconds of the process and of its children that it has waited for."""
     with suppress(psutil.NoSuchProcess):
         times = process.cpu_times()
@@ -161,7 +161,7 @@ def processor(process: psutil.Process) -> float:
     return 0.0
 
 
-def proportional(process: psutil.Process) -> int:
+def proportional_size(process: psutil.Process) -> int:
     with suppress(psutil.NoSuchProcess):
         return int(process.memory_full_info().pss)
     return 0

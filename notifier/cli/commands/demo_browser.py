@@ -302,7 +302,7 @@ def demo_users(world: "World") -> list[str]:
     from notifier.domain.push.translations import ENGLISH
 
     searched_members: Members = np.arange(min(world.universe, MAX_SEARCHED_MEMBERS), dtype=np.int64)
-    with_devices = world.reachable()[:MAX_SEARCHED_MEMBERS]
+    with_devices = world.members_with_device()[:MAX_SEARCHED_MEMBERS]
     candidates = np.concatenate(
         [with_devices[with_devices % len(LOCALES) == LOCALES.index(ENGLISH)], with_devices, searched_members]
     )

@@ -111,11 +111,11 @@ class ExpectedAlerts:
                 else ()
             ),
         ]
-        member_count = sum(len(members) for by_shard in self.expected.values() for members in by_shard.values())
+        expected_count = sum(len(members) for by_shard in self.expected.values() for members in by_shard.values())
         repeated = sum(count - 1 for bursts in counts.values() for count in bursts.values())
         if repeated and guarantees.forbids_repeats:
             wrong.append(f"{repeated} alerts were repeated, although no process was killed")
-        result = no_errors("alerts_equal_oracle", wrong, n=member_count)
+        result = no_errors("alerts_equal_oracle", wrong, n=expected_count)
         if not result.ok:
             return result
         detail = f"{len(arrived):,} alerts on {len(counts):,} devices, {repeated} of them repeated"

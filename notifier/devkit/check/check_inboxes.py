@@ -15,7 +15,7 @@ ITEMS_PER_PAGE = 7
 MAX_BADGE = 100
 """Largest count of a badge. With more unread items, the badge has this count and `more`."""
 MAX_PAGES = 2_000
-"""Limit of pages per inbox, which ends a cursor that loops."""
+"""Limit of pages per inbox, in case a cursor loops."""
 
 
 BurstPosition = tuple[str, datetime]
@@ -110,7 +110,7 @@ class InboxCheck:
         return wrong
 
     def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
-        """Return the positions of the items that `mark_some` has hidden, by user."""
+        """Return the slice of the list that `mark_some` has hidden, by user."""
         return {
             fixture_user.user: slice(1, 2)
             for fixture_user in self.users[::3]

@@ -171,7 +171,7 @@ class StoreCheck:
             )
 
     def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:
-        """Check that exactly the MENTION bursts with at least `threshold` followers are in the celebrity lane."""
+        """Check that each MENTION burst is in the right lane, and that there are enough bursts."""
         bursts = [burst for burst in truth.bursts.values() if burst.key.subject.kind is Kind.MENTION]
         wrong = [
             f"{burst.key} is in the wrong lane, {burst.lane}"
@@ -197,8 +197,8 @@ class StoreCheck:
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
-        """Check a run without collapsing: mentions of uncollapsed subjects share no burst, and no burst lacks rows."""
-        uncollapsed = [
+        """Check a run without collapsing: mentions of small accounts share no burst, and their bursts have rows."""
+        small_mentions = [
             (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_small(key.subject)
         ]
         shared = [
@@ -208,10 +208,10 @@ class StoreCheck:
         ]
         rowless = [
             f"{key} has no rows"
-            for _, key in uncollapsed
+            for _, key in small_mentions
             if self._expects_rows(truth, key) and not self._row_count(key)
         ]
-        return no_errors("collapse_off_distinct_rows", [*shared, *rowless], n=len(uncollapsed))
+        return no_errors("collapse_off_distinct_rows", [*shared, *rowless], n=len(small_mentions))
 
     def _is_small(self, subject: Subject) -> bool:
         """Return whether the subject is mentions of a small account, for which collapsing can be turned off."""

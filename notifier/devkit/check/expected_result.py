@@ -1,4 +1,4 @@
-"""Oracle: expected result of a storm, from the world's formulas and the accepted events.
+"""Oracle: expected result of a storm, by the world's formulas, accepted events and stored bursts.
 
 It shares no rule with the pipeline. Audiences are evaluated member by member, and inboxes event by event.
 """

@@ -106,10 +106,10 @@ class FaultInjector:
     """Duration of a store outage in seconds."""
     before_outage: Callable[[], None] = lambda: None
     during_outage: Callable[[], None] = lambda: None
-    """Called twice a second during a store outage."""
+    """Called repeatedly during a store outage, with pauses of half a second."""
     injected: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    """Faults that could not be injected, with the reason."""
+    """Faults that could not be injected."""
 
     def start(self) -> threading.Thread:
         """Start the thread that injects the faults. The thread ends after the last fault."""
@@ -296,7 +296,7 @@ class InboxObserver:
             client.close()
 
     def finding(self) -> Finding:
-        """Check that each response was whole, partial or a 503, and in time."""
+        """Check that each response is of an allowed kind, and in time."""
         outcomes = [_outcome_name(response) for response in self.responses]
         longest = max((response.seconds for response in self.responses), default=0.0)
         allowed = ("whole", "partial", "503", *([NO_RESPONSE] if self.api_is_killed else ()))

@@ -63,7 +63,7 @@ class HttpClient:
 
 
 def get_patiently(client: HttpClient, path: str, *, timeout: float = 30.0) -> HttpResponse:
-    """GET a path, and retry while the service restarts or the response is partial, up to `timeout` seconds."""
+    """GET a path. Retry for up to `timeout` seconds if the response is missing, a 503 or partial."""
     deadline = time.monotonic() + timeout
     while True:
         response = client.get(path)

@@ -21,7 +21,7 @@ BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 SENDER_THREADS = 4
 PROTECTED_SHARE = 1 / 12
-"""Share of tweets by protected celebrities, in worlds of up to 16 celebrities. Larger worlds have none."""
+"""Share of tweets by protected celebrities. Worlds with one celebrity, or with more than 16, have none."""
 SECOND_MENTION_SHARE = 1 / 8
 """Share of tweets that mention a second account."""
 ACCEPT_TIMEOUT_SECONDS = 60.0
@@ -60,15 +60,15 @@ _EVENT_TIME = datetime.now(UTC).isoformat()
 
 WARM_UP_SECONDS = 10.0
 """Duration of the warm-up, after which engines have their usual latency."""
-WARM_UP_TWEETS = 200
-"""Mentions of the warm-up, at the rate of a storm."""
+WARM_UP_TWEET_COUNT = 200
+"""Number of tweets in the warm-up, at the rate of a storm."""
 
 
 def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
     """Return warm-up tweets. They mention only half of the celebrities; the others keep their fan-out budgets."""
     rng = random.Random(seed)
     mentionable = world.names[world.celebrities - world.celebrities // 2 :]
-    mentioned = [mentionable[number % len(mentionable)] for number in range(WARM_UP_TWEETS if mentionable else 0)]
+    mentioned = [mentionable[number % len(mentionable)] for number in range(WARM_UP_TWEET_COUNT if mentionable else 0)]
     authors = [user(rng.randrange(world.universe)) for _ in mentioned]
     return [
         Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)

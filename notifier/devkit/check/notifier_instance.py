@@ -127,7 +127,7 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-# Engines of a check in the cluster profile. They run in the data folder of the check, and end with it.
+# Engines of a check in the cluster profile. They run in the data folder of the check, and end with the check.
 
 SERVE_TIMEOUT_SECONDS = 90.0
 """Time limit until engines that listen serve requests."""

@@ -67,7 +67,7 @@ class Fleet:
         return self.folder / "settings.toml"
 
     def records(self) -> Mapping[str, EngineRecord]:
-        """Return the records of all engines that were ever started in this folder."""
+        """Return the records of all engines of this folder."""
         if not self.records_file.exists():
             return {}
         return {name: EngineRecord(**value) for name, value in json.loads(self.records_file.read_text()).items()}
@@ -83,8 +83,8 @@ class Fleet:
     def up(self, sync: Sync, on_started: Callable[[EngineRecord, float], None]) -> int:
         """Start all stopped engines concurrently and return their number. Raises UnusableEnvironment.
 
-        `on_started` is called when one of them is ready, with the seconds since the start of this call. An interrupted
-        call can be repeated: each engine is recorded as soon as it has a process.
+        `on_started` is called for each of them once it is ready, with the seconds since the start of this call. An
+        interrupted call can be repeated: each engine is recorded as soon as it has a process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         started = monotonic()

@@ -140,7 +140,7 @@ def _format(location: _BrokerLocation, lib: Path, settings: Path) -> None:
 
 
 def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
-    """Format the folder with Kafka's tool. The initial metadata contains the user, so the template does not fit."""
+    """Format the folder with Kafka's tool, because the initial metadata contains the user."""
     user = f"SCRAM-SHA-512=[name={security.user},password={security.password}]"
     _run_format_tool(lib, settings, "--add-scram", user)
 

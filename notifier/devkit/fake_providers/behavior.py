@@ -10,8 +10,6 @@ from typing import Any, Self
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.domain.ids import Platform
 
-# Deterministic script of a fake's misbehavior: the same devices and times in every run.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultWindow:
@@ -32,7 +30,7 @@ NEVER = FaultWindow(duration=timedelta())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderScript:
-    """Misbehavior of a fake in its responses. Runs with the same seed affect the same tokens, at the same times."""
+    """Misbehavior of a fake in its responses. A seed affects the same tokens in every run."""
 
     seed: int = 0
     gone_share: float = 0.0
@@ -47,7 +45,7 @@ class ProviderScript:
     limited: FaultWindow = NEVER
     """Window of 429 responses. Their Retry-After is the rest of the window."""
     down: FaultWindow = NEVER
-    """Window of 503 responses to all requests."""
+    """Window of 503 responses."""
 
     def is_gone(self, token: str) -> bool:
         return self._fraction("gone", token) < self.gone_share
@@ -70,12 +68,11 @@ def retry_after(window: FaultWindow, uptime: timedelta) -> str:
 
 FOREVER = timedelta(days=36_500)
 STREAM_LIMITS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
-"""Concurrent streams per connection, if the script does not set them: the limits of the real providers. Apple's limit
-varies up to 1,000."""
+"""Default limits of concurrent streams per connection: those of the real providers. Apple's varies up to 1,000."""
 MAX_COUNT = 1_000_000_000
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 WINDOW_OPTIONS = ("limited", "down", "stall")
-"""Options whose start `after` sets."""
+"""Options of fault windows, whose start the option `after` sets."""
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 

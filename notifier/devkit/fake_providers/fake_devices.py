@@ -21,7 +21,7 @@ MAX_DEVICES = 100_000
 @dataclass(slots=True)
 class FakePhone:
     shown: dict[str, str] = field(default_factory=dict)
-    """Shown texts by collapse id, oldest first."""
+    """Shown texts by collapse id."""
     alert_count: int = 0
     ids: list[str] = field(default_factory=list)
     """Ids of all alerts that arrived, in order."""
@@ -70,9 +70,9 @@ class FakePhones:
         self.duplicate_count += not phone.ring(collapse_id=collapse_id, text=text, id=id)
 
 
-# Addresses of the fixture's users, computed from the member number only.
+# Addresses of the fixture's users, computed from the member number.
 #
-# Stored browser endpoints have the host of a real push service. The sender for fakes redirects all of them to the fake.
+# Stored browser endpoints have the host of a real push service. A transport reroutes their requests to the fake.
 
 APNS_TOPIC = "com.example.notifier"
 PUSH_SERVICE_ORIGIN = "https://updates.push.services.mozilla.com"
@@ -82,8 +82,8 @@ MAX_CACHED_BROWSERS = 100_000
 """Maximum number of cached browsers. To derive the keys of a browser takes 60 µs."""
 _CURVE_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the curve P-256. Private keys are smaller."""
-_BY_NUMBER = re.compile(rf"(?:{re.escape(ENDPOINT_PATH_PREFIX)}|fixture-)(\d{{1,18}})")
-_BY_TOKEN = re.compile(r"0{48}([0-9a-f]{16})")
+_FCM_TOKEN_OR_PATH = re.compile(rf"(?:{re.escape(ENDPOINT_PATH_PREFIX)}|fixture-)(\d{{1,18}})")
+_APNS_TOKEN = re.compile(r"0{48}([0-9a-f]{16})")
 
 
 def fixture_apns_token(member: int) -> str:
@@ -110,9 +110,9 @@ def fixture_address(platform: Platform, member: int, *, origin: str = PUSH_SERVI
 
 def member_of(address: str) -> Member | None:
     """Return the member of a fixture user's token or endpoint path, or None for any other address."""
-    if match := _BY_NUMBER.fullmatch(address):
+    if match := _FCM_TOKEN_OR_PATH.fullmatch(address):
         return Member(int(match[1]))
-    if match := _BY_TOKEN.fullmatch(address):
+    if match := _APNS_TOKEN.fullmatch(address):
         return Member(int(match[1], 16))
     return None
 

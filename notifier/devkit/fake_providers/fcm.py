@@ -86,7 +86,6 @@ def _field_errors(payload: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError("message.android.ttl", "Invalid ttl duration.")
     if str(android.get("priority", "NORMAL")).upper() not in ("NORMAL", "HIGH"):
         yield FieldError("message.android.priority", "Invalid value at 'message.android.priority'.")
-    # Google's response names no field for this error.
     if _size_in_bytes(message) > MAX_MESSAGE_BYTES:
         yield FieldError("", "Android message is too big")
     if "token" in message and not TOKEN.fullmatch(message["token"]):
@@ -112,7 +111,6 @@ def _section(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def _size_in_bytes(message: Mapping[str, Any]) -> int:
-    """Return the size in bytes of all keys and values that a device receives."""
     pairs = [*_section(message, "data").items(), *_section(message, "notification").items()]
     pairs += _section(message, "android.notification").items()
     return sum(len(str(part).encode("utf-8", "replace")) for pair in pairs for part in pair)

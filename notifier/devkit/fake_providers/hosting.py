@@ -37,7 +37,7 @@ class AlertLog:
     """Writes the alerts of one platform to a file, which several platforms may share."""
 
     out: BinaryIO
-    """Unbuffered and in append mode, so that each line is written whole and lines of several fakes never mix."""
+    """Unbuffered and in append mode: each line is one write, and lines of several fakes do not mix."""
     platform: Platform
     clock: Clock
     _arrived: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)

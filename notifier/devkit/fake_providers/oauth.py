@@ -1,4 +1,4 @@
-"""Fake of Google's token endpoint: exchanges a signed JWT for a one-hour access token."""
+"""Fake of Google's token endpoint: exchanges a signed JWT for an access token."""
 
 import json
 from dataclasses import dataclass, field

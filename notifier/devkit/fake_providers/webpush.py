@@ -26,7 +26,7 @@ DEFAULT_MAX_BODY_BYTES = 4_096
 MAX_TTL_SECONDS = 2_592_000
 URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
-"""Topics of base64url without padding whose length is a multiple of four. Apple's rule is the strictest."""
+"""Topics by Apple's rule, the strictest: base64url without padding, with a length that is a multiple of four."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

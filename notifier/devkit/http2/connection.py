@@ -98,7 +98,7 @@ class ServerConnection(asyncio.Protocol):
         self._processed_requests = 0
         self._highest_processed_stream = 0
         """The last processed request may have a lower stream, because its body took longer."""
-        self._last_stream: int | None = None
+        self._goaway_stream: int | None = None
         """Last stream of the GOAWAY that was sent. Higher streams are not processed."""
         self._is_closing = False
 
@@ -169,15 +169,15 @@ class ServerConnection(asyncio.Protocol):
         if is_new:
             self._open_streams.add(stream)
             self._server.counts.max_streams = max(self._server.counts.max_streams, len(self._open_streams))
-            if self._reject_excess(stream):
+            if self._reject_forbidden(stream):
                 self._forget(stream)
                 return
         if request is not None:
             self._respond(request)
 
-    def _reject_excess(self, stream: int) -> bool:
+    def _reject_forbidden(self, stream: int) -> bool:
         """Reject a new stream that GOAWAY, the limit or the behavior forbids. Return whether it was rejected."""
-        if self._last_stream is not None and stream > self._last_stream:
+        if self._goaway_stream is not None and stream > self._goaway_stream:
             return True  # GOAWAY has told the client; no reset is needed
         exceeds_limit = self._stream_limit is not None and len(self._open_streams) > self._stream_limit
         if exceeds_limit or stream // 2 < self._server.behavior.refuse_first_streams:
@@ -197,7 +197,7 @@ class ServerConnection(asyncio.Protocol):
         self._flush()
 
     def _respond(self, request: ServerRequest) -> None:
-        if self._last_stream is not None and request.stream > self._last_stream:  # the body was completed after GOAWAY
+        if self._goaway_stream is not None and request.stream > self._goaway_stream:  # its body ended after GOAWAY
             self._forget(request.stream)
             return
         post, behavior = request.post(), self._server.behavior
@@ -206,8 +206,8 @@ class ServerConnection(asyncio.Protocol):
         self._server.counts.processed += 1
         reply = self._handle(post)
         if self._processed_requests == behavior.goaway_after:
-            self._last_stream = self._highest_processed_stream
-            self._output.append(frames.goaway(self._last_stream, frames.NO_ERROR))
+            self._goaway_stream = self._highest_processed_stream
+            self._output.append(frames.goaway(self._goaway_stream, frames.NO_ERROR))
         if self._processed_requests == behavior.cut_after:
             self._cut()
         elif isinstance(reply, NoReply):
@@ -236,7 +236,7 @@ class ServerConnection(asyncio.Protocol):
     def _reply(self, stream: int, reply: Reply) -> None:
         self._sender.reply(stream, reply)
         self._open_streams.discard(stream)
-        if self._last_stream is not None and not self._open_streams:
+        if self._goaway_stream is not None and not self._open_streams:
             self._close_on_flush()
 
     def _forget(self, stream: int) -> None:
@@ -246,7 +246,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _cut(self) -> None:
         """Close the connection and drop all queued frames except a GOAWAY."""
-        self._output[:] = [] if self._last_stream is None else [frames.goaway(self._last_stream, frames.NO_ERROR)]
+        self._output[:] = [] if self._goaway_stream is None else [frames.goaway(self._goaway_stream, frames.NO_ERROR)]
         self._delayed_replies = []
         self._close_on_flush()
 

@@ -121,25 +121,25 @@ def test_invalid_world_is_rejected(universe: int, followers: int, celebrities: i
 
 @given(worlds())
 @settings(max_examples=30, deadline=None)
-def test_reachable_equals_members_with_push(world: World) -> None:
+def test_members_with_device_equal_the_formula(world: World) -> None:
     all_members = np.arange(world.universe, dtype=np.int64)
-    assert world.reachable().tolist() == np.flatnonzero(world.has_device(all_members)).tolist()
+    assert world.members_with_device().tolist() == np.flatnonzero(world.has_device(all_members)).tolist()
 
 
 def test_single_user_has_a_device() -> None:
-    assert World(universe=1, followers=1, celebrities=1, seed=1).reachable().tolist() == [0]
+    assert World(universe=1, followers=1, celebrities=1, seed=1).members_with_device().tolist() == [0]
 
 
 @pytest.mark.parametrize("universe", [100_000, 1_000_000])
 def test_small_demo_has_a_vip_with_a_device(universe: int) -> None:
     world = World(universe=universe, followers=universe, celebrities=1, seed=1)
-    m = world.reachable()
+    m = world.members_with_device()
     assert np.any(world.follows(0, m) & ~world.mutes(0, m) & world.vip(m) & (world.idleness(m) < ACTIVE_7D))
 
 
 def test_200_million_users_have_about_15_000_devices() -> None:
     world = World(universe=200_000_000, followers=200_000_000, celebrities=1, seed=1)
-    m = world.reachable()
+    m = world.members_with_device()
     audience = world.follows(0, m) & ~world.mutes(0, m)
     p0 = audience & world.vip(m) & (world.idleness(m) < ACTIVE_7D)
     p1 = audience & ~world.vip(m) & (world.idleness(m) < ACTIVE_24H)
