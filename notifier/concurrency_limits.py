@@ -1,4 +1,4 @@
-"""Bounds on concurrent calls in an event loop: slots, threads, and calls in flight."""
+"""Bounds on concurrent calls in an event loop: slots, threads, calls in flight, and time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -123,3 +123,52 @@ class InFlightLimit:
 
     def deadline_error(self) -> StoreUnavailable:
         return StoreUnavailable(f"No answer within {self.deadline.total_seconds():g} s.")
+
+
+# Time limits that a blocked event loop does not exceed by itself.
+
+LATE_TIMER_SECONDS = 0.05
+"""A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
+
+
+class RepeatingTimer:
+    """Calls `callback` after each `interval`, until it is canceled.
+
+    It skips the call if the event loop was blocked at that time: answers may have arrived that were not read yet.
+    """
+
+    def __init__(self, interval: timedelta, callback: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = interval.total_seconds()
+        self._callback = callback
+        self._schedule()
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _schedule(self) -> None:
+        self._due = self._loop.time() + self._seconds
+        self._handle = self._loop.call_at(self._due, self._expire)
+
+    def _expire(self) -> None:
+        is_late = self._loop.time() - self._due > LATE_TIMER_SECONDS
+        self._schedule()
+        if not is_late:
+            self._callback()
+
+
+@asynccontextmanager
+async def limited(time_limit: timedelta) -> AsyncIterator[None]:
+    """Raise TimeoutError if the block takes longer. Time in which the event loop was blocked at its end is added."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as scope:
+
+        def expire() -> None:
+            if not scope.expired():
+                scope.reschedule(loop.time())
+
+        timer = RepeatingTimer(time_limit, expire)
+        try:
+            yield
+        finally:
+            timer.cancel()

@@ -98,7 +98,7 @@ class ApiContainer:
 WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
 """Type of a route's parameter `container`, which the framework passes."""
 UserRequest = Request[UserId, float, State]
-"""Request of a user: `user` is the user's id, and `auth` the Unix time from which the token is rejected."""
+"""Request of a user, which carries the user's id, and as `auth` the Unix time from which the token is rejected."""
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:

@@ -170,8 +170,8 @@ class VersionLookup:
     """Position for the next lookup; None if the next lookup must start at the end of the stream."""
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
-    connection: int = 0
-    """Number that changes with every new connection to Redis: a restarted server may have lost versions."""
+    server_state: int = 0
+    """Number that changes if another server or a restarted one may answer: it may lack versions, or have old ones."""
 
 
 LOOKUP_SHARE = 3 / 4

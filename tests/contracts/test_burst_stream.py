@@ -88,7 +88,10 @@ def test_value_of_wrong_type_is_removed(valkey: Valkey) -> None:
     assert asyncio.run(look_twice()) is not None
 
 
-def test_new_connection_is_noticed(valkey: Valkey) -> None:
+@pytest.mark.parametrize("changes_role", [False, True])
+def test_new_connection_to_other_data_is_noticed(valkey: Valkey, *, changes_role: bool) -> None:
+    """A server that was a replica for a moment may have the data of another one."""
+
     async def look_after_cut() -> tuple[int, int]:
         async with reader_of(valkey) as reader:
             before = await reader.look_up((), None)
@@ -96,10 +99,13 @@ def test_new_connection_is_noticed(valkey: Valkey) -> None:
             with pytest.raises(CacheUnavailable):
                 await reader.look_up((), None)
             await asyncio.sleep(1.1)  # the circuit breaker's pause
-            return before.connection, (await reader.look_up((), None)).connection
+            if changes_role:
+                valkey.client.replicaof("127.0.0.1", 1)
+                valkey.client.replicaof("NO", "ONE")
+            return before.server_state, (await reader.look_up((), None)).server_state
 
     before, after = asyncio.run(look_after_cut())
-    assert before != after
+    assert (before != after) is changes_role
 
 
 def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:

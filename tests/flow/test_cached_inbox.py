@@ -149,16 +149,16 @@ def test_inbox_is_unchanged_after_redis_wipe(processes: Processes) -> None:
     assert processes.shown(0) == []
 
 
-def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
+def test_new_server_state_distrusts_cached_facts(processes: Processes) -> None:
     """The server may be a replica that lacks the latest versions."""
-    processes.stage.state.versions.connection += 1
+    processes.stage.state.versions.server_state += 1
     before = processes.count("inbox_cache", tier="viewers", result="miss")
     assert processes.shown(0) == [str(FIRST)]
     assert processes.count("inbox_cache", tier="viewers", result="miss") == before + 1
 
 
 def test_facts_are_reloaded_after_five_minutes(processes: Processes) -> None:
-    """Redis has the old version again, on the same connection."""
+    """Redis has the old version again, in the same server state."""
     versions = processes.stage.state.versions
     old = {scope: entry.version for scope, entry in versions.entries.items()}
     processes.stage.followed("kim", "nova", sequence=9, ended=True)

@@ -93,13 +93,13 @@ def test_process_that_started_later_reads_the_store(processes: Processes) -> Non
     assert later.shown(0) == []
 
 
-def test_new_connection_distrusts_stored_facts(processes: Processes) -> None:
+def test_new_server_state_distrusts_stored_facts(processes: Processes) -> None:
     """The server may be a replica that lacks the removal of the version."""
     versions = processes.stage.state.versions
     lost = dict(versions.entries)
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     versions.entries = lost
-    versions.connection += 1
+    versions.server_state += 1
     assert processes.shown(1) == []
 
 

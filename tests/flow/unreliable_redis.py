@@ -71,7 +71,7 @@ class UnreliableVersions(MemoryVersions):
     def fail_over(self, replica: "UnreliableVersions") -> None:
         """Fail over to a replica that lacks the latest versions."""
         self.entries = replica.copied().entries
-        self.connection += 1
+        self.server_state += 1
 
     def copied(self) -> "UnreliableVersions":
         entries = {scope: replace(entry, changes={**entry.changes}) for scope, entry in self.entries.items()}

@@ -14,8 +14,8 @@ class LookupConnection(Protocol):
     """Connection for look-ups, in one event loop. One task at a time may use it."""
 
     @property
-    def connection_count(self) -> int:
-        """Number that increases with each new connection: a new connection may lead to a new primary."""
+    def server_state(self) -> int:
+        """Number that increases when another server or a restarted one may answer."""
         ...
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
@@ -39,12 +39,12 @@ class ClusterLookupConnection:
         self._slot_map_count = 0
 
     @property
-    def connection_count(self) -> int:
-        """Number of connections created and slot maps used so far.
+    def server_state(self) -> int:
+        """Number of slot maps used and servers met so far.
 
         If a slot moves to a node that is already connected, only the slot map is new.
         """
-        return self._slot_map_count + sum(node.connection_count for node in self._nodes.values())
+        return self._slot_map_count + sum(node.server_state for node in self._nodes.values())
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         slot_map = await self._client.slot_map()

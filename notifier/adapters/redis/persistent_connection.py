@@ -5,16 +5,26 @@ through a pipeline of a pooled connection.
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import redis
 import redis.asyncio
 from redis.exceptions import RedisError, ResponseError
 
+from notifier.concurrency_limits import limited
+
 CommandWords = tuple[Any, ...]
 """Words of one command: its name in lower case, then its arguments."""
+
+
+IDENTIFYING_COMMANDS: Sequence[CommandWords] = (("info", "server"), ("info", "replication"))
+SERVER_ID_LINE = {name: re.compile(rb"^%s:(\w+)" % name.encode(), re.MULTILINE) for name in ("run_id", "master_replid")}
+ServerId = tuple[bytes, ...]
+"""Ids of a server's run and of its replication history."""
 
 
 class PersistentConnection:
@@ -22,10 +32,11 @@ class PersistentConnection:
 
     def __init__(self, pool: "redis.asyncio.ConnectionPool", timeout: float) -> None:
         self._pool = pool
-        self._timeout = timeout
+        self._timeout = timedelta(seconds=timeout)
         self._connection: Any = None
-        self.connection_count = 0
-        """Number of connections created so far."""
+        self.server_state = 0
+        """Number that changes with a new connection, unless the same server has run since the last one."""
+        self._server_id: ServerId | None = None
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         """Send the commands and return their answers. The answer to a refused command is a ResponseError.
@@ -39,21 +50,34 @@ class PersistentConnection:
             connection = self._connection = self._pool.make_connection()  # type: ignore[no-untyped-call] # redis-py's own
             # `_timeout` covers a whole exchange. redis-py would start a task or a timer for each command.
             connection.socket_timeout = None
-            self.connection_count += 1
         is_complete = False
         try:
-            async with asyncio.timeout(self._timeout):
+            async with limited(self._timeout):
                 if not connection.is_connected:
                     await connection.connect()
+                    await self._identify_server(connection)
                 await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
                 answers = [await _read_answer(connection) for _ in commands]
             is_complete = True
         except TimeoutError as error:
-            raise redis.TimeoutError(f"No answer within {self._timeout:g} s.") from error
+            raise redis.TimeoutError(f"No answer within {self._timeout.total_seconds():g} s.") from error
         finally:
             if not is_complete:  # also on cancellation: a late answer must not reach the next request
                 await self.close(wait_closed=False)
         return answers
+
+    async def _identify_server(self, connection: Any) -> None:
+        """Find out whether a new connection leads to the same run of the same server, whose data is still there.
+
+        A restart changes the run id. A change of the role, after which a server has the data of another one, changes
+        the replication id.
+        """
+        await connection.send_packed_command(connection.pack_commands(IDENTIFYING_COMMANDS), check_health=False)
+        answers = [await _read_answer(connection) for _ in IDENTIFYING_COMMANDS]
+        server_id = _server_id(answers)
+        if server_id is None or server_id != self._server_id:
+            self.server_state += 1
+        self._server_id = server_id
 
     async def close(self, *, wait_closed: bool = True) -> None:
         """Close the connection. With `wait_closed`, return after the transport is closed, so the event loop may end."""
@@ -61,6 +85,13 @@ class PersistentConnection:
         if connection is not None:
             with suppress(RedisError):
                 await connection.disconnect(nowait=not wait_closed)
+
+
+def _server_id(answers: Sequence[object]) -> ServerId | None:
+    """Return the ids in the answers. None if the user may not read them."""
+    text = b"\n".join(answer for answer in answers if isinstance(answer, bytes))
+    ids = [SERVER_ID_LINE[name].search(text) for name in ("run_id", "master_replid")]
+    return tuple(match[1] for match in ids if match) if all(ids) else None
 
 
 async def _is_unusable(connection: Any) -> bool:

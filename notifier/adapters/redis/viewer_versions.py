@@ -121,7 +121,7 @@ class RedisViewerVersionReader:
             published=bursts,
             position=position,
             remembered=remembered,
-            connection=self._lookup_connection.connection_count,
+            server_state=self._lookup_connection.server_state,
         )
 
     async def remember(self, viewer: RememberedViewer) -> None:

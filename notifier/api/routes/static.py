@@ -27,8 +27,8 @@ COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILI
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
 STYLE_SHEET = re.compile(rb"replaceSync\(`.*?`\);", re.DOTALL)
 STYLE_SPACES = re.compile(rb"(?<=[:;,{}]) +| +(?=[{}])")
-"""Text that is removed before a file is served: comments of scripts, indentation and empty lines of all files, and
-spaces beside punctuation in style sheets, also in those that a script passes to `replaceSync`.
+"""Text that is removed before a file is served: comments of scripts, and indentation and empty lines of all files.
+Style sheets also lose spaces beside punctuation, even if a script passes them to `replaceSync`.
 
 The removed text is a sixth of a page's size. A file must not contain a string that looks like a comment, or a
 multi-line string whose indentation matters. A style sheet must not contain a string with such spaces.

@@ -1,14 +1,13 @@
 """Circuit breaker and read deadline for the inbox's use of the store."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 from weakref import ref
 
-from notifier.concurrency_limits import Bulkhead
+from notifier.concurrency_limits import Bulkhead, limited
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import (
     CLOSED,
@@ -58,8 +57,6 @@ class StoreBreaker:
 ZERO = timedelta(0)
 MIN_SHARE = 1 / 4
 """Least share of the deadline that a step gets, because time in which the event loop was blocked counts as spent."""
-LATE_TIMER_SECONDS = 0.05
-"""A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
 
 
 COLD_FACTOR = 5
@@ -89,32 +86,6 @@ class ReadDeadline(Protocol):
         ...
 
 
-class RepeatingTimer:
-    """Calls `callback` after each `interval`, until it is canceled.
-
-    It skips the call if the event loop was blocked at that time: answers may have arrived that were not read yet.
-    """
-
-    def __init__(self, interval: timedelta, callback: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._seconds = interval.total_seconds()
-        self._callback = callback
-        self._schedule()
-
-    def cancel(self) -> None:
-        self._handle.cancel()
-
-    def _schedule(self) -> None:
-        self._due = self._loop.time() + self._seconds
-        self._handle = self._loop.call_at(self._due, self._expire)
-
-    def _expire(self) -> None:
-        is_late = self._loop.time() - self._due > LATE_TIMER_SECONDS
-        self._schedule()
-        if not is_late:
-            self._callback()
-
-
 @dataclass(slots=True)
 class PageDeadline:
     """Read deadline of the API's pages, and slots for cold pages. One instance per event loop."""
@@ -130,21 +101,11 @@ class PageDeadline:
 
     @asynccontextmanager
     async def _timed(self, time_limit: timedelta, spent: timedelta) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
+        # A clock that was set back makes the spent time negative.
+        left = min(max(time_limit - spent, time_limit * MIN_SHARE), time_limit)
         try:
-            async with asyncio.timeout(None) as scope:
-
-                def expire() -> None:
-                    if not scope.expired():
-                        scope.reschedule(loop.time())
-
-                # A clock that was set back makes the spent time negative.
-                left = min(max(time_limit - spent, time_limit * MIN_SHARE), time_limit)
-                timer = RepeatingTimer(left, expire)
-                try:
-                    yield
-                finally:
-                    timer.cancel()
+            async with limited(left):
+                yield
         except TimeoutError as error:
             raise StoreUnavailable(f"No page within {time_limit.total_seconds():g} s.") from error
 

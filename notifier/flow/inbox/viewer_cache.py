@@ -72,8 +72,8 @@ class CachedViewer:
     member: Member
     versions: Mapping[Scope, str]
     """Versions in Redis when the facts were read. If empty, later requests use the facts for partial pages only."""
-    connection: int
-    """Number of the connection to Redis that returned the versions. After a reconnection the server may lack them."""
+    server_state: int
+    """Number of Redis's state that returned the versions. In another state versions may be missing or old."""
     read_at: datetime
     """When the read of the facts began."""
     first_pages: dict[int, InboxAnswer] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class CachedViewer:
     """Bytes that the cache counts for this viewer."""
 
     def is_proved_by(self, lookup: VersionLookup | None) -> bool:
-        if lookup is None or not self.versions or lookup.connection != self.connection:
+        if lookup is None or not self.versions or lookup.server_state != self.server_state:
             return False
         return self.versions.items() <= lookup.versions.items()
 
@@ -152,7 +152,7 @@ class ViewerCache:
 
     None: no facts of another process are used.
     """
-    _connection: int | None = None
+    _server_state: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:
         cached = self.viewers.get(user)
@@ -193,16 +193,16 @@ class ViewerCache:
         for cached in self.viewers.values():
             cached.versions = {}
 
-    def record_connection(self, connection: int, now: datetime) -> None:
-        """Stop trusting earlier facts of other processes after a reconnection: the server may have lost versions."""
-        if connection != self._connection:
-            self._connection = connection
+    def record_server_state(self, server_state: int, now: datetime) -> None:
+        """Stop trusting earlier facts of other processes in a new server state: versions may be missing or old."""
+        if server_state != self._server_state:
+            self._server_state = server_state
             self.trusted_since = now
 
     def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
         """Return whether facts of another process may be used here, if their versions prove them current.
 
-        From their read until now, this process must have received every lapse and kept its connection.
+        From their read until now, this process must have received every lapse, and Redis kept its state.
         """
         if self.trusted_since is None or remembered.read_at > now + MAX_CLOCK_SKEW:
             return False

@@ -63,7 +63,7 @@ class ViewerFactsReader:
             viewer=next((answer.page.view.viewer for answer in pages.values()), facts.viewer),  # one copy in memory
             member=member,
             versions=inserted.versions if inserted and not inserted.changing else {},
-            connection=lookup.connection if lookup else 0,
+            server_state=lookup.server_state if lookup else 0,
             read_at=read_at,
             first_pages=pages,
             last_page=cached_before.last_page if cached_before else None,
@@ -83,7 +83,7 @@ class ViewerFactsReader:
             viewer=remembered.viewer,
             member=remembered.member,
             versions=remembered.versions,
-            connection=lookup.connection,
+            server_state=lookup.server_state,
             read_at=remembered.read_at,
             is_vip=True,
             remembered_page=remembered.page,

@@ -17,10 +17,10 @@ from datetime import timedelta
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from notifier.concurrency_limits import RepeatingTimer
 from notifier.domain.errors import OUTAGES, CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_feed_follower import ChangeFollower
-from notifier.flow.inbox.store_breaker import RepeatingTimer
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Nonces
 from notifier.ports.inbox_cache_freshness import (
@@ -189,7 +189,7 @@ class VersionCheck:
             # Set the position before reading the feed, which may fail.
             self.position = lookup.position
             await self.follower.keep_up()
-        self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
+        self.follower.viewers.record_server_state(lookup.server_state, self.follower.clock.now())
         return lookup
 
 

@@ -85,7 +85,7 @@ class MemoryVersions:
     bus: MemoryLiveBus
     entries: dict[Scope, _Entry] = field(default_factory=dict)
     viewers: dict[UserId, RememberedViewer] = field(default_factory=dict)
-    connection: int = 1
+    server_state: int = 1
     away: bool = False
     _life: int = 0
     """Number of wipes: positions from before the last one are invalid."""
@@ -121,7 +121,7 @@ class MemoryVersions:
         return VersionLookup(
             versions={scope: entry.version for scope, entry in entries.items() if entry.version},
             changing={scope for scope, entry in entries.items() if entry.changes},
-            connection=self.connection,
+            server_state=self.server_state,
         )
 
     def published(self, after: BurstStreamPosition | None) -> tuple[list[Burst] | None, BurstStreamPosition]:
@@ -190,7 +190,7 @@ class MemoryViewerVersionReader:
             published=bursts,
             position=position,
             remembered={user: viewer for user in users if (viewer := self.shared.recall(user))},
-            connection=versions.connection,
+            server_state=versions.server_state,
         )
 
     async def remember(self, viewer: RememberedViewer) -> None:

@@ -102,7 +102,7 @@ class CachedApiProcesses:
         self.versions.wipe()
         for scope, version in replica.items():
             self.versions.set_version(scope, version)
-        self.versions.connection += 1
+        self.versions.server_state += 1
 
     def preferences(self) -> Preferences:
         return build_versioned_preferences(self._reads())

@@ -23,7 +23,7 @@ class FakeClient:
         return self.cached_slot_map
 
 
-def test_new_map_counts_as_a_new_connection() -> None:
+def test_new_map_counts_as_a_new_server_state() -> None:
     """A node that gets its slots back may lack writes that another node took in the meantime."""
 
     async def connection_counts() -> list[int]:
@@ -33,7 +33,7 @@ def test_new_map_counts_as_a_new_connection() -> None:
             if renewed:
                 client.cached_slot_map = EmptySlotMap()
             await connection.execute([])
-            counts.append(connection.connection_count)
+            counts.append(connection.server_state)
         return counts
 
     assert asyncio.run(connection_counts()) == [1, 1, 2, 2]
