@@ -51,10 +51,10 @@ class Metrics:
         self.restamps = self._counter(
             "restamps_total", "Times that a subject's bursts got new opening times because publishing was slow."
         )
-        self.badge_audits = self._counter(
+        self.inbox_audits = self._counter(
             "badge_audits_total", "Opened inboxes that were recomputed from the store alone."
         )
-        self.badge_drifts = self._counter(
+        self.inbox_differences = self._counter(
             "badge_drift_total", "Audited inboxes whose list or badge differed from the store."
         )
         self.dispatched = self._counter("slices_dispatched_total", "Slices queued, including repeats.", "pool")

@@ -77,7 +77,8 @@ def create(
         pdb_on_exception=False,
     )
     app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
-    if not system.settings.insecure_dev:  # in that mode a request may need no token, which only the route guards allow
+    # With `insecure_dev` a request may name its user without a token. FastInbox could only pass it to the routes.
+    if not system.settings.insecure_dev:
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)
     return app
@@ -150,7 +151,7 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
     """Return the routes of the demo page, which the OpenAPI document omits."""
     if not container.system.settings.demo:
         return []
-    routes = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
+    routes = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty_redis]
     return [
         Router("/", route_handlers=[demo.page], guards=[require_loopback]),
         Router("/demo", route_handlers=routes, guards=[allow_demo_visitors(container)]),

@@ -90,7 +90,7 @@ class ActiveSets(Protocol):
 
 # Follows: rows with the start of each follow. The follower bitmaps can be rebuilt from them.
 
-Pair = tuple[Subject, Member]
+SubjectAndMember = tuple[Subject, Member]
 
 
 class Follows(Protocol):
@@ -114,7 +114,7 @@ class Follows(Protocol):
         """
         ...
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, bool]:
         """Return whether each member follows: the member's own row decides, otherwise the block's row."""
         ...
 

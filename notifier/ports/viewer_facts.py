@@ -78,7 +78,7 @@ class UserBlocks(Protocol):
 
 # Subject preferences: the bitmaps of mutes and volumes can be rebuilt from these rows.
 
-Pair = tuple[Subject, Member]
+SubjectAndMember = tuple[Subject, Member]
 
 
 class SubjectPreferences(Protocol):
@@ -92,7 +92,7 @@ class SubjectPreferences(Protocol):
         """Replace the mutes of each subject and block."""
         ...
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
+    def read_own(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, SubjectPreference]:
         """Return the members' own preferences, set or imported, without mutes of their block.
 
         Pairs without one are missing.

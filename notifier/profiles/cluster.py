@@ -103,7 +103,7 @@ class ClusterProfile:
     def pending(self) -> Sequence[str]:
         kafka.check_access(self._kafka_access)
         steps = [step for phase in Phase for step in pending_migrations(self._cluster, phase)]
-        return [*steps, *kafka.pending(self._kafka_access)]
+        return [*steps, *kafka.pending_migration_steps(self._kafka_access)]
 
     def migrate(self, phase: str | None = None) -> int:
         kafka.check_access(self._kafka_access)

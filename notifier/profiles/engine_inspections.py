@@ -282,15 +282,15 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
         value=".".join(map(str, status.version)),
         limit="4.0",
     )
-    steps = ", ".join(status.pending_steps)
+    steps = ", ".join(status.pending_migration_steps)
     yield Inspection(
         name="kafka topics",
-        level="fail" if status.pending_steps else "ok",
+        level="fail" if status.pending_migration_steps else "ok",
         detail=f"Missing: {steps}."
         if steps
         else "All topics have the settings of topics.toml, and at least as many partitions.",
         remedy="Run `notifier migrate --profile cluster` to run these steps." if steps else "",
-        value=len(status.pending_steps),
+        value=len(status.pending_migration_steps),
         limit=0,
     )
     yield from (topic_inspection(stream, topic_status) for stream, topic_status in status.topics.items())

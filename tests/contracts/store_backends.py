@@ -240,7 +240,7 @@ class PreferenceWriter:
 
     def _write_preference(self, user: UserId, subject: Subject, **change: Any) -> None:
         member = self._member(user)
-        before = self._subject_preferences.read_current([(subject, member)]).get((subject, member))
+        before = self._subject_preferences.read_own([(subject, member)]).get((subject, member))
         at = START if before is None else before.at + timedelta(milliseconds=1)
         self._subject_preferences.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
 

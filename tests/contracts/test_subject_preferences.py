@@ -75,7 +75,7 @@ def test_preferences_are_read_as_written(store: Store) -> None:
         assert read(other_process) == {NOVA: nova_preference, ORION: orion_preference}
         assert read(other_process, NEIGHBOR) == {}
         pairs = [(NOVA, MEMBER), (ORION, MEMBER), (NOVA, NEIGHBOR), (NOVA, STRANGER)]
-        assert other_process.subject_preferences.read_current(pairs) == {
+        assert other_process.subject_preferences.read_own(pairs) == {
             (NOVA, MEMBER): nova_preference,
             (ORION, MEMBER): orion_preference,
         }
@@ -148,7 +148,7 @@ def test_block_mute_applies_until_member_has_own_preference(store: Store) -> Non
         assert set(read(other_process, NEIGHBOR)) == {NOVA, ORION}
         assert read(other_process, Member(MEMBER + 2)) == {}
         assert sets(other_process) == {"muted": [MEMBER, NEIGHBOR]}
-        assert other_process.subject_preferences.read_current([(NOVA, MEMBER)]) == {}
+        assert other_process.subject_preferences.read_own([(NOVA, MEMBER)]) == {}
     store.subject_preferences.write([change(Volume.FIRST)])
     assert (read(store)[NOVA], sets(store)) == (preference(Volume.FIRST), {"muted": [NEIGHBOR], "first": [MEMBER]})
 
@@ -168,7 +168,7 @@ def test_many_block_mutes_are_written_at_once(store: Store) -> None:
 def test_empty_batch_changes_nothing(store: Store) -> None:
     store.subject_preferences.write([])
     store.subject_preferences.write_mutes([])
-    assert store.subject_preferences.read_current([]) == {}
+    assert store.subject_preferences.read_own([]) == {}
 
 
 CHANGES = st.lists(
@@ -194,7 +194,7 @@ def test_preferences_by_pair_member_and_shard_agree(
     CLOCK["minute"] = base + len(changes)
     bits_by_kind = store.subject_preferences.member_sets(NOVA, SHARD)
     people = [Member(MEMBER + n) for n in range(4)]
-    own_rows = store.subject_preferences.read_current([(NOVA, member) for member in people])
+    own_rows = store.subject_preferences.read_own([(NOVA, member) for member in people])
     for member in people:
         preference_ = read(store, member).get(NOVA)
         if (NOVA, member) in own_rows:

@@ -69,7 +69,7 @@ def test_imported_preferences_are_in_rows_and_bitmaps_without_drift() -> None:
     assert graph.account_bitmaps() == {"overall_first": {"dora"}, "no_push": {"dora"}}
     [cleo, ada] = graph.directory.assign_numbers([UserId("cleo"), UserId("ada")]).values()
     lyra = Subject(Kind.MENTION, LYRA)
-    assert graph.subject_preferences.read_current([(lyra, cleo)])[lyra, cleo].visible_from == START
+    assert graph.subject_preferences.read_own([(lyra, cleo)])[lyra, cleo].visible_from == START
     night = AccountPreferences(quiet=QuietHours(start=time(22), end=time(7)), zone="Europe/Berlin")
     assert graph.account_preferences.read_current([ada]) == {ada: night}
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (0, 0)
@@ -88,7 +88,7 @@ def test_preference_of_the_user_wins_over_an_import() -> None:
     assert graph.account_bitmaps() == {"overall_off": {"bea"}, "no_push": {"bea"}}
     [cleo] = graph.directory.assign_numbers([UserId("cleo")]).values()
     nova = Subject(Kind.MENTION, NOVA)
-    before = graph.subject_preferences.read_current([(nova, cleo)])[nova, cleo]
+    before = graph.subject_preferences.read_own([(nova, cleo)])[nova, cleo]
     assert (before.at, before.is_muted(START + timedelta(days=999))) == (ALWAYS, True)
     graph.indexer()([graph.change_preference("cleo", OFF, at=1)])
     assert graph.preference_bitmaps() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pending
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pending_migration_steps
 from notifier.config import Settings
 from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.kafka import brokers
@@ -80,7 +80,7 @@ def test_recreated_topic_accepts_records_again(access: Access) -> None:
     log.append(SMALL)
     with admin_client(access) as admin:
         admin.delete_topics([access.topic(MENTIONS)])
-    wait_until(lambda: f"create {MENTIONS}" in pending(access))
+    wait_until(lambda: f"create {MENTIONS}" in pending_migration_steps(access))
     cpu_before = time.process_time()
     assert time_to_refusal(log) < GIVES_UP_WITHIN
     assert time.process_time() - cpu_before < MAX_CPU_SECONDS

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate, pending
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate, pending_migration_steps
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITION_COUNTS
@@ -40,9 +40,9 @@ def test_every_stream_has_its_topic_and_partitions() -> None:
 
 
 def test_missing_topics_are_created_once_within_broker_count(access: Access) -> None:
-    assert pending(access) == CREATED
+    assert pending_migration_steps(access) == CREATED
     assert migrate(access) == len(CREATED)
-    assert list(pending(access)) == []
+    assert list(pending_migration_steps(access)) == []
     assert migrate(access) == 0
     assert list(replica_counts(access)) == [1] * PARTITION_COUNTS[MENTIONS]
     log = KafkaLog(access)
@@ -53,10 +53,13 @@ def test_missing_topics_are_created_once_within_broker_count(access: Access) -> 
 def test_topic_grows_and_changes_retention_but_never_shrinks(access: Access) -> None:
     migrate(access)
     changed = [replace(LARGER[0], retention=timedelta(hours=200))]
-    assert list(pending(access, changed)) == ["grow mentions to 8", "set retention.ms of mentions to 720000000"]
+    assert list(pending_migration_steps(access, changed)) == [
+        "grow mentions to 8",
+        "set retention.ms of mentions to 720000000",
+    ]
     assert migrate(access, changed) == 2
     wait_until(
-        lambda: not list(pending(access, changed))
+        lambda: not list(pending_migration_steps(access, changed))
     )  # a broker reports a change a moment after it has accepted it
     assert migrate(access, [replace(changed[0], partition_count=2)]) == 0
     assert len(replica_counts(access)) == 8
@@ -87,7 +90,7 @@ def test_topic_does_not_grow_during_growth(access: Access) -> None:
 
 
 @pytest.mark.parametrize("servers", ["127.0.0.1:1", "no.such.host.invalid:9092"])
-@pytest.mark.parametrize("operation", [pending, migrate])
+@pytest.mark.parametrize("operation", [pending_migration_steps, migrate])
 def test_unreachable_brokers_are_reported_in_time(operation: Callable[[Access], object], servers: str) -> None:
     before, started_at = {*threading.enumerate()}, time.monotonic()
     with pytest.raises(LogUnavailable):

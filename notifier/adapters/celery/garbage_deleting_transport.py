@@ -194,12 +194,12 @@ def is_task(raw: Any, message: Any) -> bool:
     """
     if (raw["content-type"], raw["content-encoding"]) != ("application/json", "utf-8"):
         return False
-    (name,), keyword_arguments, _ = message.decode()
+    (slice_name,), keyword_arguments, _ = message.decode()
     headers, properties = raw["headers"], raw["properties"]
     delivery = (properties["delivery_info"][field] for field in DELIVERY_FIELDS)
     return (
         keyword_arguments == {}
-        and all(isinstance(text, str) for text in (name, headers["id"], properties["delivery_tag"], *delivery))
+        and all(isinstance(text, str) for text in (slice_name, headers["id"], properties["delivery_tag"], *delivery))
         and all(headers[header] == value for header, value in TASK_HEADERS.items())
     )
 

@@ -4,7 +4,7 @@ from notifier.adapters.kafka import workarounds
 from notifier.adapters.kafka.connection import Access, admin_client, security, translated
 from notifier.adapters.kafka.health import ClusterStatus, TopicStatus, check_access, cluster_status, require_access
 from notifier.adapters.kafka.log import KafkaLog
-from notifier.adapters.kafka.topics import load_topics, migrate, pending
+from notifier.adapters.kafka.topics import load_topics, migrate, pending_migration_steps
 
 workarounds.pin_response_classes()  # before any thread decodes a response
 
@@ -18,7 +18,7 @@ __all__ = [
     "cluster_status",
     "load_topics",
     "migrate",
-    "pending",
+    "pending_migration_steps",
     "require_access",
     "security",
     "translated",

@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from notifier.adapters.kafka.connection import Access, admin_client, translated
-from notifier.adapters.kafka.topics import load_topics, pending
+from notifier.adapters.kafka.topics import load_topics, pending_migration_steps
 from notifier.adapters.kafka.workarounds import broker_version
 from notifier.domain.errors import LogUnavailable, UnusableEnvironment
 
@@ -37,7 +37,7 @@ class TopicStatus:
 class ClusterStatus:
     version: tuple[int, ...]
     broker_count: int
-    pending_steps: Sequence[str]
+    pending_migration_steps: Sequence[str]
     topics: Mapping[str, TopicStatus]
     """Status by stream, only for topics that exist."""
 
@@ -79,7 +79,7 @@ def cluster_status(access: Access) -> ClusterStatus:
             version=version,
             broker_count=len(admin.describe_cluster()["brokers"]),
             topics=dict(_topic_statuses(access, admin)),
-            pending_steps=pending(access),
+            pending_migration_steps=pending_migration_steps(access),
         )
 
 

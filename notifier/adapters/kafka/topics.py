@@ -65,8 +65,8 @@ def load_topics(path: Path = TOPICS_FILE) -> Sequence[Topic]:
     ]
 
 
-def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
-    """Return the names of the pending steps, in order. Raises LogUnavailable."""
+def pending_migration_steps(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
+    """Return the names of the steps, in order. Raises LogUnavailable."""
     with translated("Reading the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         return [step.name for step in _Migration(access, admin).steps(topics or load_topics())]
 

@@ -245,7 +245,9 @@ async def kill(
 
 
 @post("/empty", status_code=200, responses=problem_responses(401, 403, 503))
-async def empty(request: UserRequest, container: WiredContainer, controls: DemoControlsDependency) -> DemoActionBody:
+async def empty_redis(
+    request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
+) -> DemoActionBody:
     """Flush the Redis that this service started itself."""
     if not await container.in_thread(controls.flush_redis):
         raise CacheUnavailable("This service did not start a Redis of its own, or that Redis does not answer.")

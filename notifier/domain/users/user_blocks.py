@@ -9,7 +9,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
-BlockEnds = Mapping[UserId, datetime]
+UserBlockEnds = Mapping[UserId, datetime]
 """When the blocks between one user and other accounts ended, by account; NEVER while a block is in force."""
 
 MAX_BLOCKERS = 10_000
@@ -91,7 +91,7 @@ class UserBlockChange:
         )
 
 
-def block_ends(rows: Iterable[tuple[UserId, datetime]]) -> BlockEnds:
+def user_block_ends(rows: Iterable[tuple[UserId, datetime]]) -> UserBlockEnds:
     """Combine both directions of each pair of accounts: the later end wins."""
     ends = dict[UserId, datetime]()
     for account, until in rows:
@@ -99,7 +99,7 @@ def block_ends(rows: Iterable[tuple[UserId, datetime]]) -> BlockEnds:
     return ends
 
 
-def blocked_accounts(ends: BlockEnds) -> Collection[UserId]:
+def blocked_accounts(ends: UserBlockEnds) -> Collection[UserId]:
     """Return the accounts that are blocked now, in either direction."""
     return frozenset(account for account, until in ends.items() if until == NEVER)
 
@@ -108,7 +108,7 @@ def subject_owners(follows: Iterable[Subject]) -> Collection[UserId]:
     return sorted({subject.owner for subject in follows})
 
 
-def visible_after_unblock(follows: Mapping[Subject, datetime], ends: BlockEnds) -> Mapping[Subject, datetime]:
+def visible_after_unblock(follows: Mapping[Subject, datetime], ends: UserBlockEnds) -> Mapping[Subject, datetime]:
     """Return `visible_from` of followed subjects. Bursts opened before the account was unblocked stay hidden."""
     if not ends:
         return follows

@@ -192,7 +192,7 @@ class PreferenceImport:
             (change.subject, change.member): SubjectPreference(subject=change.subject, member=change.member, at=ALWAYS)
             for change in digest_changes
         }
-        current_preferences |= self.subject_preferences.read_current(current_preferences)
+        current_preferences |= self.subject_preferences.read_own(current_preferences)
         now = self.clock.now()
         return [
             subject_change_as_if_made_now(

@@ -48,9 +48,9 @@ class Audit:
             found_differences = await self._differences(opened)
         # Check the viewer last: a mark or follow written at any time since the answer explains the difference.
         if found_differences and await self._is_same_viewer(opened.view):
-            self.metrics.badge_drifts.inc()
+            self.metrics.inbox_differences.inc()
             LOGGER.error("member %d: %s", opened.view.member, "; ".join(found_differences))
-        self.metrics.badge_audits.inc()
+        self.metrics.inbox_audits.inc()
 
     async def _differences(self, opened: OpenedInbox) -> Sequence[str]:
         view, bursts, digests = opened.view, await self._bursts(opened), await self._digests(opened)
@@ -181,7 +181,7 @@ def _was_certainly_visible(view: InboxView, entry: Entry) -> bool:
     """Return whether an entry that is visible now was certainly visible when the answer was made.
 
     An entry that was younger than CERTAINLY_VISIBLE_AGE may have become visible later. So may a burst with a blocked
-    mentioner, when another mentioner joined it, and a digest that has only such bursts.
+    mentioner, when another mentioner joined it, and a digest whose `newest` are all such bursts.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
     has_blocked_mentioners = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)

@@ -15,7 +15,7 @@ from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
-from notifier.ports.audience import Follows, Pair
+from notifier.ports.audience import Follows, SubjectAndMember
 from notifier.ports.inbox_cache_freshness import ALL_MEMBERS, scopes_of
 from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.viewer_facts import (
@@ -45,7 +45,7 @@ class VersionedFollows:
         with self.invalidation.changing([ALL_MEMBERS]):
             return self.follows.insert_blocks(follows)
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, bool]:
         return self.follows.read_current(pairs)
 
     def followers(self, subject: Subject, shard: int) -> Bits:
@@ -65,8 +65,8 @@ class VersionedSubjectPreferences:
         with self.invalidation.changing([ALL_MEMBERS]) as change:
             self.subject_preferences.write_mutes(change.with_renewals(mutes))
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
-        return self.subject_preferences.read_current(pairs)
+    def read_own(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, SubjectPreference]:
+        return self.subject_preferences.read_own(pairs)
 
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         return self.subject_preferences.member_sets(subject, shard)

@@ -122,7 +122,7 @@ class GraphIndexer:
     ) -> None:
         self.bitmaps.subject_preferences.write(changes)
         current_preferences = _group_by_subject(
-            self.bitmaps.subject_preferences.read_current({(change.subject, change.member) for change in changes})
+            self.bitmaps.subject_preferences.read_own({(change.subject, change.member) for change in changes})
         )
         subjects = current_preferences.keys() | shards_to_repair.keys() | imported_shards.keys()
         self.bitmaps.update_preferences(

@@ -17,7 +17,7 @@ from notifier.domain.bursts.moderation import (
 )
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
-from notifier.ports.audience import Follows, Pair
+from notifier.ports.audience import Follows, SubjectAndMember
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, HeldMentions
 from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.viewer_facts import AccountPreferencesStore
@@ -33,7 +33,7 @@ class ModerationFacts:
     author_verdicts: Mapping[UserId, AuthorVerdict]
     """Operators' verdicts, by author."""
     account_preferences: Mapping[Member, AccountPreferences]
-    follow_pairs: Collection[Pair]
+    follow_pairs: Collection[SubjectAndMember]
     """Named accounts that follow an author, as pairs of the author's subject and the account's member.
 
     They are read only for accounts with the preference `MentionsAllowed.FOLLOWED`.
@@ -124,7 +124,7 @@ class ModerationLookup:
         events: Sequence[Event],
         accounts: Mapping[UserId, DirectoryEntry],
         account_preferences: Mapping[Member, AccountPreferences],
-    ) -> Collection[Pair]:
+    ) -> Collection[SubjectAndMember]:
         pairs = {
             _follow_pair(event, account)
             for event in events
@@ -150,6 +150,6 @@ def _mentions_allowed(
     return account_preferences.get(account.member, DEFAULT_ACCOUNT_PREFERENCES).mentions
 
 
-def _follow_pair(event: Event, account: DirectoryEntry) -> Pair:
+def _follow_pair(event: Event, account: DirectoryEntry) -> SubjectAndMember:
     """Return the key of the account's follow of the author."""
     return Subject(Kind.MENTION, event.author), account.member

@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetK
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ActiveSetEntry, Pair, ShardBitmap
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap, SubjectAndMember
 from notifier.ports.coordination import Clock
 from notifier.ports.user_directory import Directory
 from tests.support.fakes.viewer_facts import MemoryPeople
@@ -184,7 +184,7 @@ class MemoryMemberSets:
 class MemoryFollows:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
-        self._current: dict[Pair, Follow] = {}
+        self._current: dict[SubjectAndMember, Follow] = {}
 
     def write(self, follows: Collection[Follow]) -> None:
         for follow in follows:
@@ -203,7 +203,7 @@ class MemoryFollows:
         self.write_blocks(follow for follow in follows if follow.key not in current)
         return current
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, bool]:
         return {pair: self._follows(*pair) for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:

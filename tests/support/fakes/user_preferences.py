@@ -17,7 +17,7 @@ from notifier.domain.users.subject_preferences import (
     preference_sets,
 )
 from notifier.domain.users.user_blocks import UserBlock
-from notifier.ports.viewer_facts import Pair
+from notifier.ports.viewer_facts import SubjectAndMember
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 
@@ -49,7 +49,7 @@ class MemorySubjectPreferences:
     def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
+    def read_own(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, SubjectPreference]:
         own = {(subject, member): self._people.own_preferences(member).get(subject) for subject, member in pairs}
         return {pair: preference for pair, preference in own.items() if preference is not None}
 

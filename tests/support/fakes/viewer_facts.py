@@ -32,11 +32,11 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import (
     MAX_BLOCKERS,
     BlockDirection,
-    BlockEnds,
     UserBlock,
-    block_ends,
+    UserBlockEnds,
     blocked_accounts,
     subject_owners,
+    user_block_ends,
     visible_after_unblock,
 )
 from notifier.domain.users.visibility import Mark, Marks, Viewer
@@ -207,11 +207,11 @@ class MemoryPeople:
             account_preferences=overall,
         )
 
-    def _user_blocks(self, member: Member, follows: Collection[Subject]) -> BlockEnds:
+    def _user_blocks(self, member: Member, follows: Collection[Subject]) -> UserBlockEnds:
         rows = self._apart.get(member, {})
         blockers = sorted(peer for peer, side in rows if side is BlockDirection.BLOCKED_BY)
         known = {*blockers[: self._max_blockers], *subject_owners(follows)}
-        return block_ends(
+        return user_block_ends(
             (peer, at) for (peer, side), at in rows.items() if side is BlockDirection.BLOCKS or peer in known
         )
 

@@ -39,7 +39,7 @@ HEALTHY = CassandraStatus(nodes=[NODE, NODE, NODE], replication=THREE_COPIES, mi
 BROKERS = kafka.ClusterStatus(
     version=(4, 3),
     broker_count=3,
-    pending_steps=[],
+    pending_migration_steps=[],
     topics={"mentions": kafka.TopicStatus(replica_count=3, insync_count=3, min_insync=2)},
 )
 SERVER = redis.RedisServerStatus(name="valkey", version="9.1.2", eviction_policy="noeviction", clock_lead=0.0)
@@ -167,7 +167,7 @@ def test_single_copy_remedy_states_the_possible_loss() -> None:
     [
         (BROKERS, {}),
         (replace(BROKERS, version=(3, 9)), {"kafka version": "fail"}),
-        (replace(BROKERS, pending_steps=["make mentions"], topics={}), {"kafka topics": "fail"}),
+        (replace(BROKERS, pending_migration_steps=["make mentions"], topics={}), {"kafka topics": "fail"}),
         (
             replace(BROKERS, topics={"m": kafka.TopicStatus(replica_count=1, insync_count=1, min_insync=1)}),
             {"kafka m": "warn"},

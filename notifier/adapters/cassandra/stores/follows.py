@@ -11,7 +11,7 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_B
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Subject
-from notifier.ports.audience import Pair
+from notifier.ports.audience import SubjectAndMember
 
 # The sequence of a follow is the write timestamp: the highest wins regardless of arrival order. On a tie the larger
 # value wins, which is the later `visible_from`. Rows of whole blocks have no sequence.
@@ -68,7 +68,7 @@ class CassandraFollows:
         results = zip(keys, self._cluster.query_each(_SELECT_BLOCK_FOLLOWS, queries, profile=profile), strict=True)
         return {key: _block_follows(key, row) for key, rows in results for row in rows}
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, bool]:
         by_block: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
         for subject, member in pairs:
             by_block[member // BLOCK_MEMBERS, subject].append(member)
@@ -76,7 +76,7 @@ class CassandraFollows:
             (block, [*sorted(member % BLOCK_MEMBERS for member in members), WHOLE_BLOCK_SLOT], str(subject))
             for (block, subject), members in by_block.items()
         ]
-        following: dict[Pair, bool] = {}
+        following: dict[SubjectAndMember, bool] = {}
         for ((_, subject), members), rows in zip(
             by_block.items(), self._cluster.query_each(_SELECT_FOLLOWS, queries), strict=True
         ):

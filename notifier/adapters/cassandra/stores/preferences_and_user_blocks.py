@@ -29,8 +29,8 @@ from notifier.domain.users.subject_preferences import (
     current_preferences,
     preference_sets,
 )
-from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
-from notifier.ports.viewer_facts import Pair
+from notifier.domain.users.user_blocks import UserBlock, UserBlockEnds, UserBlockSide, subject_owners, user_block_ends
+from notifier.ports.viewer_facts import SubjectAndMember
 
 # Account preferences: a row for each field of a member. The rows of a shard share a partition.
 
@@ -147,7 +147,7 @@ class CassandraSubjectPreferences:
     def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         put_in_both_tables(self._cluster, (_PUT_MUTE_BY_SUBJECT, _PUT_MUTE), map(_mute_rows, mutes))
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
+    def read_own(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, SubjectPreference]:
         by_block: defaultdict[tuple[int, Subject], list[int]] = defaultdict(list)
         for subject, member in pairs:
             by_block[member // BLOCK_MEMBERS, subject].append(member % BLOCK_MEMBERS)
@@ -287,7 +287,7 @@ class CassandraUserBlocks:
 
 async def user_blocks_of(
     async_queries: AsyncQueries, member: Member, rows: Sequence[Any], follows: Iterable[Subject], max_blockers: int
-) -> BlockEnds:
+) -> UserBlockEnds:
     """Return the user blocks of the member. `rows` are those of SELECT_USER_BLOCKS.
 
     If that query has reached its row limit, query each direction by itself. If more than `max_blockers` accounts have
@@ -303,7 +303,7 @@ async def user_blocks_of(
             followed_blocker_queries = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
         followed_blockers = await async_queries.query_each(_SELECT_BLOCKERS_BY_ID, followed_blocker_queries)
         rows = [*blocked_by_member, *blockers, *chain(*followed_blockers)]
-    return block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
+    return user_block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
 
 
 def user_block_query_limit(max_blockers: int) -> int:

@@ -9,7 +9,7 @@ from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.ids import Subject
-from notifier.ports.audience import Pair
+from notifier.ports.audience import SubjectAndMember
 
 BLOCKS_PER_TRANSACTION, FOLLOWS_PER_TRANSACTION = 256, 4_096
 
@@ -50,9 +50,9 @@ class SqliteFollows:
                 )
         return existing
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, bool]:
         with self._db.read() as c:
-            states: dict[Pair, bool] = {}
+            states: dict[SubjectAndMember, bool] = {}
             for subject, member in pairs:
                 block, slot = divmod(member, BLOCK_MEMBERS)
                 rows = map(_follow_row, c.execute(_SELECT_FOLLOWS, (block, slot, WHOLE_BLOCK_SLOT, str(subject))))

@@ -31,8 +31,8 @@ from notifier.domain.users.subject_preferences import (
     current_preferences,
     preference_sets,
 )
-from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
-from notifier.ports.viewer_facts import Pair
+from notifier.domain.users.user_blocks import UserBlock, UserBlockEnds, UserBlockSide, subject_owners, user_block_ends
+from notifier.ports.viewer_facts import SubjectAndMember
 
 # Account preferences in core.db: one row per member and field.
 
@@ -132,8 +132,8 @@ class SqliteSubjectPreferences:
             with self._db.write() as c:
                 c.executemany(_PUT_MUTE, batch)
 
-    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
-        preferences: dict[Pair, SubjectPreference] = {}
+    def read_own(self, pairs: Collection[SubjectAndMember]) -> Mapping[SubjectAndMember, SubjectPreference]:
+        preferences: dict[SubjectAndMember, SubjectPreference] = {}
         with self._db.read() as c:
             for subject, member in pairs:
                 for row in c.execute(_SELECT_PREFERENCE, (*divmod(member, BLOCK_MEMBERS), str(subject))):
@@ -242,8 +242,10 @@ class SqliteUserBlocks:
                 )
 
 
-def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
-    """Return when the user blocks between the member and other accounts end, in both directions.
+def user_blocks_of(
+    c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int
+) -> UserBlockEnds:
+    """Return, by other account, the end of the user blocks with the member: the later one of both directions.
 
     Of the accounts that block the member, only the first `max_blockers` by id and the followed ones are included.
     """
@@ -251,7 +253,7 @@ def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subj
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()
     if len(blockers) == max_blockers:
         blockers += c.execute(_SELECT_BLOCKERS_BY_ID, (member, json.dumps(subject_owners(follows)))).fetchall()
-    return block_ends((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
+    return user_block_ends((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 
 def _user_block_parameters(side: UserBlockSide) -> tuple[object, ...]:

@@ -89,13 +89,13 @@ class SqlitePeople:
             follows = _follows(c, member)
             subject_preferences = subject_preferences_of(c, member)
             account_preferences = member_account_preferences(c, member)
-            block_ends = user_blocks_of(c, member, follows, self._max_blockers)
+            user_block_ends = user_blocks_of(c, member, follows, self._max_blockers)
             return Viewer(
                 user=user,
                 follows=visible_after_unblock(
-                    visible_from(follows, subject_preferences, account_preferences), block_ends
+                    visible_from(follows, subject_preferences, account_preferences), user_block_ends
                 ),
-                blocked=blocked_accounts(block_ends),
+                blocked=blocked_accounts(user_block_ends),
                 volume=own_volumes(subject_preferences),
                 marks=_marks(c, member),
                 account_preferences=account_preferences,

@@ -11,8 +11,8 @@ from notifier.domain.users.user_blocks import (
     UserBlock,
     UserBlockChange,
     UserBlockSide,
-    block_ends,
     blocked_accounts,
+    user_block_ends,
     visible_after_unblock,
 )
 from tests.support.domain_examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA
@@ -37,7 +37,7 @@ def test_block_ends_at_the_time_of_the_unblock() -> None:
 
 
 def test_later_end_of_both_sides_counts() -> None:
-    assert block_ends([(ADA, NOON), (EVE, NEVER), (ADA, LATER), (EVE, NOON)]) == {ADA: LATER, EVE: NEVER}
+    assert user_block_ends([(ADA, NOON), (EVE, NEVER), (ADA, LATER), (EVE, NOON)]) == {ADA: LATER, EVE: NEVER}
     assert blocked_accounts({ADA: LATER, EVE: NEVER}) == {EVE}
 
 
