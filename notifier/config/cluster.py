@@ -31,7 +31,7 @@ class KafkaSettings:
     )
     prefix: str = setting(
         "",
-        requirement="empty, or letters, digits, dots, dashes and underscores",
+        requirement="empty, or at most 100 letters, digits, dots, dashes and underscores",
         meaning="Prefix of every topic and group, so that several installations can share a cluster.",
         is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,100}"),
     )
@@ -62,7 +62,7 @@ class CassandraSettings:
     )
     keyspace: str = setting(
         "notifier",
-        requirement="lower-case letters, digits and _, beginning with a letter",
+        requirement="at most 48 lower-case letters, digits and _, beginning with a letter",
         meaning="Keyspace of this installation.",
         is_valid=matches_pattern(KEYSPACE_PATTERN),
     )

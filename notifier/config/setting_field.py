@@ -72,7 +72,10 @@ class SettingEntry:
 
 
 def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
-    """Yield every setting of the tree in the order of declaration. `path` leads to the tree."""
+    """Yield every setting of the tree in the order of declaration.
+
+    `path` is the tree's own path, empty for the root.
+    """
     types = get_type_hints(tree)
     for declared in fields(tree):
         if is_dataclass(value_type := types[declared.name]):

@@ -68,7 +68,7 @@ class Settings:
     )
     instance: str = setting(
         "",
-        requirement="empty, or letters, digits, dots, dashes and underscores",
+        requirement="empty, or at most 90 letters, digits, dots, dashes and underscores",
         meaning="Name of this pump's readers in Kafka. Each pump needs its own, and keeps it after a restart "
         "([cluster](cluster.md#names-of-pumps)). If empty, it is made from the host name and the data folder.",
         is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,90}"),

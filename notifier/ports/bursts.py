@@ -47,9 +47,7 @@ class Bursts(Protocol):
         """Return, by subject, those of the events that already have a burst of the subject."""
         ...
 
-    def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        """Record why the followers of some accounts got no mention."""
-        ...
+    def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None: ...
 
     def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         """Return the outcomes of the event; without a source, those of every event with this ID."""
@@ -77,9 +75,9 @@ class Heads(Protocol):
     def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
-        Heads are replaced independently of each other, and are durable on return. A writer that lost the answer may
-        repeat the call: it gets True if the stored head has its nonce. After an error the result is unknown; load the
-        heads again.
+        Heads are replaced independently of each other, and are durable on return. After an error the result is unknown.
+        The caller may repeat the call with the same heads: a stored head with the same nonce counts as replaced. Before
+        any other change the caller must load the heads again.
         """
         ...
 

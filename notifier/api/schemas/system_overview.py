@@ -15,11 +15,12 @@ from notifier.flow.operations.overview import BurstOverview, CacheState, Overvie
 
 
 class TierBody(msgspec.Struct, kw_only=True):
-    """Progress of one tier of a burst.
+    """Progress of the inbox rows of one tier of a burst. Slices of alerts are left out.
 
-    - `ended` counts the slices that have ended.
+    - `people` counts the users in slices that are done.
+    - `ended` counts the slices that are done, pulled or dead.
     - `duration_seconds` is the time from the acceptance of the first mention to the end of the last slice. It is null
-      while work is left.
+      until all slices have ended.
     - Each of `spans` has a first shard, a last shard, and their state: planned, in_flight, parked, done, pulled, dead.
     """
 
@@ -49,10 +50,13 @@ class RecipientsBody(msgspec.Struct, kw_only=True):
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
-    """The burst that is shown in detail: the newest unfinished one, or the newest one if none is unfinished.
+    """The burst that is shown in detail: the newest unfinished candidate, or the newest one if none is unfinished.
 
-    If any burst of the celebrity lane has a fan-out, only such bursts are candidates. `deferred_until` is the time when
-    the first deferred slice resumes; null if none is deferred.
+    - Candidates are the bursts of `mention:` subjects among the newest 256 of the last hour. If any of them is in the
+      celebrity lane and not pull-only, only such bursts are candidates.
+    - Deferred bursts do not count as unfinished.
+    - `count` counts the mentions of the burst.
+    - `deferred_until` is the time when the first deferred slice resumes; null if none is deferred.
     """
 
     burst: str
@@ -81,9 +85,10 @@ class BacklogBody(msgspec.Struct, kw_only=True):
 
 
 class OpenCircuitBody(msgspec.Struct, kw_only=True):
-    """A provider's line whose circuit breaker is open: no alerts are sent over it until the given time.
+    """A provider's line whose circuit breaker is open in a process, or a group of devices that a provider rejects.
 
-    `line` is `apns`, `apns sandbox`, `fcm`, or `web` with the host of a push service.
+    - `line` is `apns`, `apns sandbox`, `fcm`, or `web` with the host of a push service. A group is `fcm third-party`.
+    - That process sends no alerts over an open line before `until`. For a group, alerts go on.
     """
 
     line: str

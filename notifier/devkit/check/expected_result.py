@@ -133,7 +133,7 @@ class ExpectedResult:
         """Return whether the user sees the mention under this subject.
 
         Users see mentions of themselves and of accounts that they follow and have not muted. Only the author and its
-        followers see a protected author's tweet, even if they have muted the author.
+        followers see a protected author's tweet. Muting the author does not hide the tweet.
         """
         author = mention.tweet.author
         if mention.tweet.protected and author != fixture_user.user and not self._follows(fixture_user, author):

@@ -70,7 +70,7 @@ class Forbidden(Refused):
 
 
 class BadMark(Refused):
-    """A mark must be read, unread or hidden, for a burst that exists."""
+    """Send a mark (read, unread, hidden or none) and 1 to 100 burst ids from the user's own inbox."""
 
     code = "bad_mark"
 

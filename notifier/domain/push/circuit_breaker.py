@@ -21,7 +21,7 @@ class BreakerSettings:
     failures_to_open: int = 5
     """Failures in a row until the breaker opens."""
     open_for: timedelta = timedelta(seconds=30)
-    """Shortest time that the breaker stays open. A half-open breaker waits as long for the results of trial calls."""
+    """Shortest time that the breaker stays open. A half-open breaker waits for results this long from its `since`."""
     max_open_for: timedelta = timedelta(minutes=10)
     """Longest wait that a service can impose: a service with a wrong clock must not stop alerts for good."""
     successes_to_close: int = 3
@@ -45,7 +45,7 @@ class Open:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfOpen:
     since: datetime
-    """When the first of the current trial calls was let through."""
+    """When the breaker became half-open, or when it last gave up waiting for results of trial calls."""
     reason: str
     """Why the breaker opened."""
     trial_calls: int = 1

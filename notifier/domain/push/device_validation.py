@@ -89,8 +89,8 @@ class PushServices:
         for host in self.hosts:
             if not _HOST_PATTERN.fullmatch(host) or host in LOOPBACK_HOSTS:
                 raise BadSetting(
-                    f"{host!r} is not the name of a push service; use a host name with a dot, or *. and "
-                    "such a host name."
+                    f"{host!r} is not the name of a push service; use a host name with a dot, such as "
+                    "push.example.com, or *.push.example.com for all its subdomains."
                 )
         if self.allows_loopback and self.is_production:
             raise BadSetting("A push service on a loopback address is for development; this is production.")
@@ -161,7 +161,7 @@ def apple_token(token: str, topic: str, environment: str, *, topics: Collection[
     if environment not in set(ApnsEnvironment):
         _refuse(f"Unknown environment: {environment[:40]!r}; use one of {', '.join(ApnsEnvironment)}.")
     if topics and topic not in topics:
-        raise ForeignDevice("No alerts are sent to the app in topic.")
+        raise ForeignDevice("This service sends no alerts to the app that `topic` names.")
     return AppleToken(token=lowercase, topic=topic, environment=ApnsEnvironment(environment))
 
 

@@ -60,9 +60,10 @@ SNAPSHOTS_PER_READ = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst that is shown in detail: the newest unfinished one, or the newest one if none is unfinished.
+    """The burst that is shown in detail: the newest unfinished candidate, or the newest one if none is unfinished.
 
-    Candidates are the bursts of the celebrity lane with a fan-out, or all bursts if there are none.
+    Candidates are the listed bursts of the celebrity lane that are not pull-only, or all listed bursts if there are
+    none. Deferred bursts do not count as unfinished.
     """
 
     burst: Burst

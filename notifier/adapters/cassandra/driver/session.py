@@ -156,7 +156,10 @@ class CassandraAccess:
     def __post_init__(self) -> None:
         """Check the keyspace name: CQL can't bind it, so statements contain it as text."""
         if not _KEYSPACE_NAME.fullmatch(self.keyspace):
-            raise BadSetting(f"Invalid keyspace name: {self.keyspace!r}. Use lower-case letters, digits and _.")
+            raise BadSetting(
+                f"Invalid keyspace name: {self.keyspace!r}. Use at most 48 lower-case letters, digits and _, beginning "
+                "with a letter."
+            )
 
 
 class Cluster:

@@ -35,7 +35,7 @@ INVALID_TARGETS: Mapping[str, str] = {
 }
 """Codes for which the device is dropped: it is gone, or this project may not send to it."""
 CONFIGURATION_ERRORS: Mapping[str, str] = {
-    "UNAUTHENTICATED": "Google rejects the access token, also a new one.",
+    "UNAUTHENTICATED": "Google rejects the access token, even a fresh one.",
     "PERMISSION_DENIED": "the service account may not send for this project, or the project's API is disabled.",
     "THIRD_PARTY_AUTH_ERROR": "the project's own key for APNs or Web Push is missing or wrong.",
     "NOT_FOUND": "the project does not exist.",
@@ -89,8 +89,8 @@ def _code(error: Mapping[str, Any]) -> str:
 def _is_target_invalid(error: Mapping[str, Any]) -> bool:
     """Return whether the target is the cause of an error with status 400.
 
-    Usually Google names no invalid fields, but sends a text, even if the alert is too big. In doubt the target is kept:
-    a dead token costs one request, but an invalid alert that drops tokens would cost all users their alerts.
+    Usually Google names no invalid field, and sends only a text. In doubt the target is kept: a dead token costs one
+    request, but an invalid alert that drops tokens would cost all users their alerts.
     """
     if fields := _fields(error):
         return all(isinstance(field, str) and field in TARGET_FIELDS for field in fields)

@@ -90,8 +90,7 @@ def _is_host(text: str) -> bool:
     return bool(_HOST_PATTERN.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
 
 
-# Ephemeral key pairs, one for each message. Two messages must not share a pair, because the pair determines the
-# encryption keys (RFC 8291).
+# Ephemeral key pairs: RFC 8291 (3.1) has the sender generate a new one for each message.
 #
 # Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. A pair does not depend
 # on the message, so `MessageKeyPairs` generates pairs in advance.
@@ -166,8 +165,8 @@ class MessageKeyPairs:
 #
 # Any client can register a subscription that was created for another key, or a URL of a push service that is not a
 # subscription. A configuration error stops all alerts to a push service, so `record_refusal` requires strong evidence.
-# Either a service that has never accepted our key names the key in a refusal, or there are more consecutive refusals
-# than one user may have browsers.
+# Either a service that has never accepted our key names the key in a refusal, or more than MAX_DEVICES refusals come in
+# a row: no user may have that many browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""

@@ -54,7 +54,7 @@ class ExpirySweep:
         return swept_count
 
     def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
-        """Return the number of deleted rows, and the first range that a limit left over."""
+        """Return the number of deleted rows, and the first of `ranges` that was not reached; None if all were."""
         swept_count = 0
         with self._db.write() as c:
             for member_range in ranges:
@@ -73,7 +73,7 @@ class ExpirySweep:
 SHARDS_PER_TRANSACTION = 16
 """At most 512 rows, in a few milliseconds. Then another writer gets its turn, such as one of an urgent tier."""
 
-# With OR REPLACE a row that is written again would change a page.
+# Unlike OR REPLACE, OR IGNORE changes no page of the B-tree for a row that is already stored.
 _INSERT_ROW = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 RowValues = tuple[int, int, str, int, int, str, bytes]
