@@ -275,7 +275,7 @@ class Caches:
         def change() -> None:
             writer.begin([SCOPE], "c0")
             writer.finish([SCOPE], "c0")
-            self._awaited(RedisViewerVersionReader, insert)
+            self._awaited(RedisViewerVersionReader, insert, TTL)
 
         look_up = partial(self._awaited, RedisViewerVersionReader, read, TTL)
         return self_repairing(

@@ -46,7 +46,7 @@ IDLE = {
         "leases.acquire",
         "ledger.unfinished_bursts",
         "deferred_bursts.wake_due",
-        "throttles.since",
+        "throttles.ending_after",
     ),
     *("backpressure.level", "backlog_report.publish"),
     *("held_mentions.waiting", "held_mentions.count"),
