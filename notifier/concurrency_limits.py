@@ -128,38 +128,40 @@ class InFlightLimit:
 # Time limits that a blocked event loop does not exceed by itself.
 
 LATE_TIMER_SECONDS = 0.05
-"""A timer that is later than this shows that the event loop was blocked, not that the store is slow."""
+"""A timer that is later than this shows that the event loop was blocked, not that an answer is late."""
+GRACE_SECONDS = 0.05
+"""Time that a late timer leaves the event loop, once, to read the answers that have arrived."""
 
 
 class RepeatingTimer:
-    """Calls `callback` after each `interval`, until it is canceled.
-
-    It skips the call if the event loop was blocked at that time: answers may have arrived that were not read yet.
-    """
+    """Calls `callback` after each `interval`, until it is canceled. If it is late, it waits GRACE_SECONDS more."""
 
     def __init__(self, interval: timedelta, callback: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._seconds = interval.total_seconds()
         self._callback = callback
-        self._schedule()
+        self._has_waited = False
+        self._schedule(self._seconds)
 
     def cancel(self) -> None:
         self._handle.cancel()
 
-    def _schedule(self) -> None:
-        self._due = self._loop.time() + self._seconds
+    def _schedule(self, seconds: float) -> None:
+        self._due = self._loop.time() + seconds
         self._handle = self._loop.call_at(self._due, self._expire)
 
     def _expire(self) -> None:
-        is_late = self._loop.time() - self._due > LATE_TIMER_SECONDS
-        self._schedule()
-        if not is_late:
-            self._callback()
+        if not self._has_waited and self._loop.time() - self._due > LATE_TIMER_SECONDS:
+            self._has_waited = True
+            return self._schedule(GRACE_SECONDS)
+        self._has_waited = False
+        self._schedule(self._seconds)
+        return self._callback()
 
 
 @asynccontextmanager
 async def limited(time_limit: timedelta) -> AsyncIterator[None]:
-    """Raise TimeoutError if the block takes longer. Time in which the event loop was blocked at its end is added."""
+    """Raise TimeoutError if the block takes longer, as a RepeatingTimer measures it."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as scope:
 

@@ -73,7 +73,9 @@ class ClusterLookupConnection:
 
     def _node(self, host: Host) -> PersistentConnection:
         if host not in self._nodes:
-            self._nodes[host] = PersistentConnection(self._client.node(host).connection_pool, self._timeout)
+            self._nodes[host] = PersistentConnection(
+                self._client.node(host).connection_pool, self._timeout, identifies_server=True
+            )
         return self._nodes[host]
 
 
@@ -82,4 +84,4 @@ def lookup_connection(client: object, timeout: float) -> LookupConnection:
     if isinstance(client, AsyncClusterClient):
         return ClusterLookupConnection(client, timeout)
     assert isinstance(client, AsyncClient)
-    return PersistentConnection(client.connection_pool, timeout)
+    return PersistentConnection(client.connection_pool, timeout, identifies_server=True)

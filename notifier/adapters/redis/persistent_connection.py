@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import redis
@@ -22,21 +23,31 @@ CommandWords = tuple[Any, ...]
 
 
 IDENTIFYING_COMMANDS: Sequence[CommandWords] = (("info", "server"), ("info", "replication"))
-SERVER_ID_LINE = {name: re.compile(rb"^%s:(\w+)" % name.encode(), re.MULTILINE) for name in ("run_id", "master_replid")}
-ServerId = tuple[bytes, ...]
+RUN_ID, REPLICATION_ID = re.compile(rb"\brun_id:(\w+)"), re.compile(rb"\bmaster_replid:(\w+)")
+ServerId = tuple[bytes, bytes]
 """Ids of a server's run and of its replication history."""
+MAX_GAP_SECONDS = 2.0
+"""Longest time without an answer after which a new connection may lead to the same data.
+
+Longer than the pause of the circuit breaker, and shorter than a fail-over that is not planned.
+"""
 
 
 class PersistentConnection:
     """Connection to one server, or to the primary that sentinels name. The pool only creates it."""
 
-    def __init__(self, pool: "redis.asyncio.ConnectionPool", timeout: float) -> None:
+    def __init__(
+        self, pool: "redis.asyncio.ConnectionPool", timeout: float, *, identifies_server: bool = False
+    ) -> None:
         self._pool = pool
         self._timeout = timedelta(seconds=timeout)
         self._connection: Any = None
         self.server_state = 0
-        """Number that changes with a new connection, unless the same server has run since the last one."""
+        """Number that changes with a new connection, unless it leads to the same data (`_identify_server`)."""
+        self._identifies_server = identifies_server
         self._server_id: ServerId | None = None
+        self._answered_at = -inf
+        """Time of the event loop at which the last exchange ended."""
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         """Send the commands and return their answers. The answer to a refused command is a ResponseError.
@@ -55,10 +66,12 @@ class PersistentConnection:
             async with limited(self._timeout):
                 if not connection.is_connected:
                     await connection.connect()
-                    await self._identify_server(connection)
+                    if self._identifies_server:
+                        await self._identify_server(connection)
                 await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
                 answers = [await _read_answer(connection) for _ in commands]
             is_complete = True
+            self._answered_at = asyncio.get_running_loop().time()
         except TimeoutError as error:
             raise redis.TimeoutError(f"No answer within {self._timeout.total_seconds():g} s.") from error
         finally:
@@ -67,15 +80,17 @@ class PersistentConnection:
         return answers
 
     async def _identify_server(self, connection: Any) -> None:
-        """Find out whether a new connection leads to the same run of the same server, whose data is still there.
+        """Increase `server_state`, unless the connection leads to the same run of the same primary, at once.
 
-        A restart changes the run id. A change of the role, after which a server has the data of another one, changes
-        the replication id.
+        A restart changes the run id, and a replica that gets the data of another server changes its replication id.
+        A primary that was replaced while this process was not connected may still take itself for one. But that takes
+        longer than MAX_GAP_SECONDS.
         """
         await connection.send_packed_command(connection.pack_commands(IDENTIFYING_COMMANDS), check_health=False)
         answers = [await _read_answer(connection) for _ in IDENTIFYING_COMMANDS]
         server_id = _server_id(answers)
-        if server_id is None or server_id != self._server_id:
+        gap = asyncio.get_running_loop().time() - self._answered_at
+        if server_id is None or server_id != self._server_id or gap > MAX_GAP_SECONDS:
             self.server_state += 1
         self._server_id = server_id
 
@@ -88,10 +103,12 @@ class PersistentConnection:
 
 
 def _server_id(answers: Sequence[object]) -> ServerId | None:
-    """Return the ids in the answers. None if the user may not read them."""
+    """Return the ids in the answers. None for a replica, and if the user may not read them."""
     text = b"\n".join(answer for answer in answers if isinstance(answer, bytes))
-    ids = [SERVER_ID_LINE[name].search(text) for name in ("run_id", "master_replid")]
-    return tuple(match[1] for match in ids if match) if all(ids) else None
+    run_id, replication_id = RUN_ID.search(text), REPLICATION_ID.search(text)
+    if run_id is None or replication_id is None or b"role:master" not in text:
+        return None
+    return run_id[1], replication_id[1]
 
 
 async def _is_unusable(connection: Any) -> bool:

@@ -310,7 +310,7 @@ class Inbox:
         after_another: bool,
     ) -> InboxAnswer:
         if after_another:  # the other load may have cached what this one needs
-            if cached is None:
+            if cached is None and lookup is not None:
                 cached, lookup = await self.facts.proved(user, may_wait=True)
             if cached is not None and (answer := self._cached_page(cached, limit, began_at)) is not None:
                 return answer
