@@ -114,7 +114,7 @@ class KafkaLogConsumer:
 
     def close(self) -> None:
         membership, self._membership = self._membership, None
-        self._watchdog.on_closed(self._monotonic())
+        self._watchdog.on_revoked(self._monotonic())
         self._forget_partitions()
         if membership is not None:
             membership.close()

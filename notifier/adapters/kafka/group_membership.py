@@ -218,9 +218,6 @@ class MembershipWatchdog:
         """
         self.fenced_until = now + FENCED_REJOIN_DELAY
 
-    def on_closed(self, now: float) -> None:
-        self.on_revoked(now)
-
     def is_fenced(self, now: float) -> bool:
         return now < self.fenced_until
 

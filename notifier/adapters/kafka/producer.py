@@ -50,13 +50,15 @@ class LogProducer:
     def _append(self, records: Sequence[Record]) -> None:
         deadline = monotonic() + APPEND_SECONDS
         acknowledgements = _Acknowledgements(len(records))
+        with translated("Sending a record failed"):
+            client = self._get_client()
         for record in records:
             if not self._in_flight.acquire(timeout=max(0.0, deadline - monotonic())):
                 raise LogUnavailable(f"{MAX_IN_FLIGHT} records are waiting for acknowledgement.")
-            self._send(record, acknowledgements)
+            self._send(client, record, acknowledgements)
         acknowledgements.wait(deadline)
 
-    def _send(self, record: Record, acknowledgements: "_Acknowledgements") -> None:
+    def _send(self, client: KafkaProducer, record: Record, acknowledgements: "_Acknowledgements") -> None:
         def acknowledge(error: BaseException | None) -> None:
             self._in_flight.release()
             acknowledgements.add(error)
@@ -64,7 +66,7 @@ class LogProducer:
         topic = self._access.topic(record.stream)
         try:
             with translated("Sending a record failed"):
-                future = self._get_client().send(topic, value=record.value, key=record.key.encode())
+                future = client.send(topic, value=record.value, key=record.key.encode())
         except BaseException:
             self._in_flight.release()
             raise

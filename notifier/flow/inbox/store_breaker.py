@@ -57,11 +57,8 @@ class StoreBreaker:
 ZERO = timedelta(0)
 MIN_SHARE = 1 / 4
 """Least share of the deadline that a step gets, because time in which the event loop was blocked counts as spent."""
-
-
 COLD_FACTOR = 5
 """Ratio of a cold page's deadline to that of other pages. With nothing else to show, waiting beats an error."""
-
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
 """Number of slots, and maximum number of pages that wait for one. If a thousand cold pages were read at once, all would

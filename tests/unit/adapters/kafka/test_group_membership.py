@@ -43,6 +43,7 @@ class FakeKafkaConsumer:
     def __init__(self) -> None:
         self.listener: RebalanceListener
         self.commits_unknown = False
+        self.without_leader: set[TopicPartition] = set()
         self.polls = self.rejoins = 0
         self.seeks: list[tuple[TopicPartition, int]] = []
         self._coordinator = SimpleNamespace(request_rejoin=self._rejoin)
@@ -62,6 +63,12 @@ class FakeKafkaConsumer:
         if self.commits_unknown:
             raise KafkaTimeoutError("no answer")
         return 3
+
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return {tp: 0 for tp in partitions if tp not in self.without_leader}
+
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return {tp: 9 for tp in partitions if tp not in self.without_leader}
 
     def seek(self, topic_partition: TopicPartition, offset: int) -> None:
         self.seeks.append((topic_partition, offset))
@@ -138,3 +145,12 @@ def test_rebalance_is_requested_again_when_partitions_are_revoked(
 def test_closed_membership_reports_no_events_to_its_successor(membership: GroupMembership, events: Events) -> None:
     membership.close()
     assert events.calls == []
+
+
+def test_offsets_of_a_partition_without_leader_are_an_outage(
+    membership: GroupMembership, library: FakeKafkaConsumer
+) -> None:
+    assert membership.bounds([0, 1]) == {0: (0, 9), 1: (0, 9)}
+    library.without_leader = {ADDED}
+    with pytest.raises(LogUnavailable, match="a partition has no leader"):
+        membership.bounds([0, 1])
