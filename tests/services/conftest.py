@@ -1,6 +1,7 @@
-"""A Cassandra keyspace with the schema, for tests beyond the shared contracts."""
+"""A Cassandra keyspace with the schema, and a migrated log, for these tests."""
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 
@@ -8,6 +9,7 @@ from notifier.adapters.cassandra import (
     CassandraAccess,
     Cluster,
 )
+from notifier.adapters.kafka import Access, migrate
 from tests.support.cassandra_keyspace import keyspace, truncated
 
 
@@ -24,3 +26,11 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     session = Cluster(shared_cluster.access)
     yield session
     session.close()
+
+
+@pytest.fixture
+def access(kafka: str) -> Access:
+    """Access to a log with its topics."""
+    access = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
+    migrate(access)
+    return access

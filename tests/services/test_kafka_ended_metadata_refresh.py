@@ -3,24 +3,16 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from kafka.errors import CoordinatorNotAvailableError
 
-from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate
+from notifier.adapters.kafka import Access, KafkaLog, admin_client
 from notifier.adapters.kafka.workarounds import cluster_metadata, has_unassigned_partitions
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS, MENTIONS_STANDARD
 from tests.services.wait_for_engine_change import wait_until
-
-
-@pytest.fixture
-def access(kafka: str) -> Access:
-    access = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
-    migrate(access)
-    return access
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -30,13 +29,6 @@ LARGE = [Record(stream=MENTIONS, key="a", value=bytes(2_000_000))]
 pytestmark = pytest.mark.skipif(
     bool(missing_tools()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing_tools())}"
 )
-
-
-@pytest.fixture
-def access(kafka: str) -> Access:
-    access = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
-    migrate(access)
-    return access
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Scenarios: an inbox is opened while something changes, in every order of the port calls."""
 
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,6 +19,7 @@ from tests.support.interleavings.cached_api_processes import (
 )
 from tests.support.interleavings.orders import Threads, Work, orders
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
+from tests.support.simulator.port_proxy import Gate
 
 WITHIN = timedelta(seconds=1)
 """A change that Redis missed is shown within this time."""
@@ -45,6 +47,19 @@ def nothing(processes: CachedApiProcesses) -> None:
     """Prepare nothing."""
 
 
+def started_processes(
+    gate: Gate,
+    start: Start,
+    prepare: Callable[[CachedApiProcesses], None],
+    event_loop: AbstractEventLoop | None = None,
+) -> CachedApiProcesses:
+    processes = CachedApiProcesses(gate, warm=WARM_PROCESSES[start], event_loop=event_loop)
+    if start is Start.FORGOTTEN:
+        processes.versions.entries.clear()
+    prepare(processes)
+    return processes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """Process 0 opens Kim's inbox while the writer and the other threads run."""
@@ -67,18 +82,11 @@ class Scenario:
         for order in orders(self.switches):
             atomic = [*self.other_threads, *(["writer"] if self.atomic_writer else [])]
             threads = Threads(stops_behind=self.shares_memory, atomic=atomic)
-            processes = self._processes(threads)
+            processes = started_processes(threads, self.start, self.prepare)
             opened: list[ShownInbox] = []
             threads.run(self._work(processes, threads, opened), order)
             if wrong := [*self._wrong(processes, threads, opened[0])]:
                 yield "; ".join([*wrong, *threads.steps])
-
-    def _processes(self, threads: Threads) -> CachedApiProcesses:
-        processes = CachedApiProcesses(threads, warm=WARM_PROCESSES[self.start])
-        if self.start is Start.FORGOTTEN:
-            processes.versions.entries.clear()
-        self.prepare(processes)
-        return processes
 
     def _work(self, processes: CachedApiProcesses, threads: Threads, opened: list[ShownInbox]) -> Mapping[str, Work]:
         return {

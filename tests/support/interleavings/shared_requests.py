@@ -23,11 +23,11 @@ from tests.support.interleavings.orders import orders
 from tests.support.interleavings.scenarios import (
     EVERYTHING,
     NO_SUBJECT,
-    WARM_PROCESSES,
     Start,
     empty_index,
     nothing,
     small,
+    started_processes,
 )
 from tests.support.interleavings.tasks import Tasks
 from tests.support.interleavings.writers import Writer, mark, mention
@@ -60,12 +60,8 @@ class SharedRequests:
         with asyncio.Runner() as runner:
             for order in orders(self.switches):
                 tasks = Tasks()
-                processes = CachedApiProcesses(tasks, warm=WARM_PROCESSES[self.start], event_loop=runner.get_loop())
-                if self.start is Start.FORGOTTEN:
-                    processes.versions.entries.clear()
-                self.prepare(processes)
+                processes = started_processes(tasks, self.start, self.prepare, runner.get_loop())
                 shown: Shown = {}
-
                 openings = {
                     f"request {number}": partial(_open, f"request {number}", user, processes, shown)
                     for number, user in enumerate(self.users)
