@@ -1,8 +1,6 @@
 """The log on a broker that dies: acknowledged records survive, and calls are bounded."""
 
-import gc
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
@@ -30,7 +28,6 @@ KILLS = 2
 ACKNOWLEDGED_BETWEEN = 200
 """Records that the broker acknowledges before each kill and after the last one, however long a busy machine takes."""
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.timeout(180),
     pytest.mark.skipif(
         bool(missing_tools()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing_tools())}"
@@ -53,15 +50,6 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def logs(engine: Engine) -> Iterator[KafkaLogs]:
     with in_kafka(engine.address) as logs:
         yield logs
-
-
-@pytest.fixture(autouse=True, scope="module")
-def without_socket_warnings() -> Iterator[None]:
-    """The library leaves sockets of refused connections to the garbage collector, which would warn about them."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def record(text: str) -> Record:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import MemberToRemove
@@ -86,6 +87,26 @@ class DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no 
             raise
 
 
+class ClosingSelector(NetworkSelector):  # type: ignore[misc]  # the library has no types
+    """Event loop that closes its sockets.
+
+    The library leaves a socket open if its client is closed during a TLS handshake, or before all of a request is sent.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._sockets = WeakSet[socket.socket]()
+
+    def register_event(self, fileobj: Any, event: int, task: Any) -> None:
+        self._sockets.add(fileobj)
+        super().register_event(fileobj, event, task)
+
+    def close(self) -> None:
+        super().close()
+        for sock in list(self._sockets):
+            sock.close()
+
+
 ClientT = TypeVar("ClientT")
 
 
@@ -97,7 +118,7 @@ def create_client(client_class: type[ClientT], **options: Any) -> ClientT:
     connections: list[KafkaNetClient] = []
 
     def connect(**config: Any) -> KafkaNetClient:
-        connections.append(KafkaNetClient(**config))
+        connections.append(KafkaNetClient(net=ClosingSelector(**config), **config))
         return connections[-1]
 
     try:
@@ -186,7 +207,7 @@ def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ..
     The library's clients would retry forever and give no reason. Raises SaslAuthenticationFailedError if the user or
     password is refused, even if the library reports only a closed connection.
     """
-    net = NetworkSelector(**options)
+    net = ClosingSelector(**options)
     manager = KafkaConnectionManager(net, **options)
     [broker] = manager.cluster.bootstrap_brokers()
     try:

@@ -1,4 +1,4 @@
-"""Kafka clients recover from an ended metadata refresh and notice an empty group."""
+"""Kafka clients leave no sockets, recover from an ended metadata refresh, and notice an empty group."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -50,6 +50,15 @@ def test_consumer_whose_refresh_ended_refreshes_its_metadata_again(log: KafkaLog
 def test_group_without_members_has_unassigned_partitions(access: Access) -> None:
     """A member that the brokers have removed without its notice finds its group like this."""
     wait_until(lambda: has_unassigned(access))
+
+
+def test_client_closed_before_its_request_is_sent_closes_its_socket(access: Access) -> None:
+    with admin_client(access) as admin:
+        admin.list_topics()
+        [transport] = [connection.transport for connection in admin._manager._conns.values() if connection.connected]
+        sock = transport._sock
+        transport._write_buffer.append(b"request")
+    assert sock.fileno() == -1
 
 
 def end_metadata_refresh(metadata: Any) -> None:
