@@ -1,4 +1,4 @@
-"""Kafka clients leave no sockets, recover from an ended metadata refresh, and notice an empty group."""
+"""Defects of kafka-python have no effect on its users."""
 
 from collections.abc import Iterator
 from datetime import timedelta
