@@ -126,7 +126,7 @@ class Metrics:
         self.inbox_store_calls = self._counter("inbox_store_calls_total", "Reads of the store for opening inboxes.")
         self.inbox_redis_calls = self._counter("inbox_redis_calls_total", "Round trips to Redis for opening inboxes.")
         self.inbox_seconds = self._histogram(
-            "inbox_seconds", "Time that an inbox waited for Redis or the store.", "tier"
+            "inbox_seconds", "Time of an open from memory, or of a wait for Redis or the store.", "tier"
         )
         self.inbox_burst_loads = self._counter("inbox_burst_loads_total", "Bursts read from the store for inboxes.")
         self.inbox_feed_reads = self._counter("inbox_feed_reads_total", "Reads of the store's change feed.")

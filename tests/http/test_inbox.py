@@ -254,7 +254,7 @@ def test_every_cache_tier_reports_hits_and_seconds(api_client: ApiClient) -> Non
         ("items", "hit"): 1,
         ("items", "miss"): 1,
     }
-    for tier in ("redis", "store"):
+    for tier in ("process", "redis", "store"):
         assert registry.get_sample_value("notifier_inbox_seconds_count", {"tier": tier})
 
 

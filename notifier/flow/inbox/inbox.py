@@ -356,6 +356,7 @@ class Inbox:
             self.viewers.page_stats.misses.inc()
             return None
         self.viewers.page_stats.hits.inc()
+        self.metrics.inbox_seconds.labels("process").observe((now - began_at).total_seconds())
         return self._with_fresh_token(cached, answer, limit, began_at)
 
     def _adopted_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
