@@ -98,7 +98,12 @@ class Parts:
         """Find the newest bursts of the followed subjects in memory."""
         cache = self.subject_cache
         walk = CachedWalk(
-            cache=cache, lists=[*cache.cached_lists.values()], subjects=[*cache.cached_lists], authors=(), after=None
+            cache=cache,
+            lists=[*cache.cached_lists.values()],
+            subjects=[*cache.cached_lists],
+            visible_from=self.viewer.follows,
+            authors=(),
+            after=None,
         )
         first_run = walk.step()
         try:

@@ -75,12 +75,12 @@ def test_older_bursts_counted_by_badge_are_read_once(processes: Processes) -> No
     assert processes.count("inbox_store_calls") == before
 
 
-def test_mark_is_shown_by_every_process(processes: Processes) -> None:
+def test_read_your_writes_everywhere_after_a_mark(processes: Processes) -> None:
     run_sync(processes.inboxes[0].mark(KIM, [FIRST], Mark.HIDDEN))
     assert processes.shown(1) == processes.shown(0) == []
 
 
-def test_seen_is_shown_by_every_process(processes: Processes) -> None:
+def test_read_your_writes_everywhere_after_seen(processes: Processes) -> None:
     token = processes.open(0).page.seen
     assert token is not None
     run_sync(processes.inboxes[0].see(KIM, token))
@@ -96,7 +96,7 @@ def test_new_burst_is_shown_at_next_open(processes: Processes) -> None:
     assert processes.shown(0) == processes.shown(1) == [str(BurstKey(NOVA, 2)), str(FIRST)]
 
 
-def test_retracted_burst_is_gone_at_next_open(processes: Processes) -> None:
+def test_retraction_gone_next_read(processes: Processes) -> None:
     processes.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == processes.shown(1) == []
 
@@ -203,7 +203,7 @@ def unopened_mention() -> tuple[Processes, "Slow"]:
     return Processes(stage), Slow(reads_of(stage).people)
 
 
-def test_concurrent_opens_of_one_user_are_one_load() -> None:
+def test_herd_one_load_of_facts() -> None:
     """A thousand concurrent opens of one cold inbox read its facts and its burst once."""
     processes, people = unopened_mention()
 

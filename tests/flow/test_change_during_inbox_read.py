@@ -84,7 +84,7 @@ CHANGES: dict[str, tuple[Callable[[Situation], None], tuple[list[BurstKey], int]
 
 @pytest.mark.parametrize("warm", [True, False])
 @pytest.mark.parametrize("name", CHANGES)
-def test_change_between_two_steps_of_a_read_is_shown(name: str, *, warm: bool) -> None:
+def test_cache_stale_never_shown_after_a_change_during_a_read(name: str, *, warm: bool) -> None:
     change, expected = CHANGES[name]
     steps = 0
     while steps < MOST_STEPS:
@@ -107,7 +107,7 @@ def test_change_between_two_steps_of_a_read_is_shown(name: str, *, warm: bool) -
 
 
 @pytest.mark.parametrize("crashes", [True, False])
-def test_change_in_progress_never_shows_a_stale_inbox(*, crashes: bool) -> None:
+def test_cache_stale_never_shown_during_a_change(*, crashes: bool) -> None:
     """Both processes open between any two steps of the writer, which continues or crashes there."""
     steps, ended = 0, False
     while not ended:

@@ -1,7 +1,7 @@
 """The first page after months of absence, with many follows, costs a few bounded reads."""
 
 from collections.abc import Awaitable, Callable, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
@@ -9,7 +9,8 @@ import pytest
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.flow.inbox.page import MAX_ENTRIES, Badge
+from notifier.flow.inbox.burst_walk import RUN_LENGTH
+from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.viewer_cache import viewer_scopes
 from notifier.ports.inbox import Timeline
 from notifier.ports.user_directory import DirectoryEntry
@@ -17,14 +18,12 @@ from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.cli.in_memory_read_ports import reads_of
 from tests.flow.two_api_processes import KIM, Processes
-from tests.properties.open_inbox_pages import hub_of
-from tests.support.in_memory_system import NOVA, Stage
+from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import SINCE
 
 FOLLOWED = 300
 UNSEEN = 60
-PAT, SUE = UserId("pat"), UserId("sue")
 
 
 @dataclass
@@ -32,14 +31,14 @@ class Counting:
     """Counts the bursts that a timeline returns."""
 
     port: object
-    bursts: int = 0
+    burst_count: int = 0
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
         call = getattr(self.port, name)
 
         async def counted(*args: object, **kwargs: object) -> object:
             bursts_read = await call(*args, **kwargs)
-            self.bursts += len(cast(Sized, bursts_read))
+            self.burst_count += len(cast(Sized, bursts_read))
             return bursts_read
 
         return counted
@@ -91,7 +90,7 @@ def test_cold_start_first_page_costs_at_most_three_calls(stage: Stage, *, warm: 
     assert opening.badge is not None
     assert (opening.badge.count, opening.badge.more) == (UNSEEN, False)
     assert processes.count("inbox_store_calls") - before <= 3
-    assert 0 < timeline.bursts <= 200
+    assert 0 < timeline.burst_count <= 200
 
 
 def test_cold_start_first_page_reads_few_bursts_when_all_are_unread(stage: Stage) -> None:
@@ -104,60 +103,35 @@ def test_cold_start_first_page_reads_few_bursts_when_all_are_unread(stage: Stage
     opening = processes.open(0, lee)
     assert opening.badge is not None
     assert (opening.badge.count, opening.badge.more) == (100, True)
-    assert timeline.bursts <= 200
+    assert timeline.burst_count <= 200
 
 
-@pytest.fixture(scope="module")
-def mostly_blocked() -> Stage:
-    """Pat and Sue follow nova, but have blocked bob, who wrote all but three of nova's mentions."""
-    stage = Stage()
+@pytest.mark.parametrize("warm", [False, True])
+def test_user_who_has_just_followed_everybody_reads_no_older_bursts(stage: Stage, *, warm: bool) -> None:
+    """Otherwise page and badge would examine 90 days of invisible bursts from before the follows."""
+    new = UserId(f"new{warm}")
+    stage.state.directory.assign_numbers([new])
     for n in range(FOLLOWED):
-        stage.tweet("nova", author="ada" if n % 100 == 50 else "bob", of=f"t{n}")
-        stage.sequence()
-        stage.pass_time(hours=3)
-    stage.state.directory.assign_numbers([PAT, SUE])
-    for user in (PAT, SUE):
-        stage.state.people.follow(user, NOVA, SINCE)
-        stage.state.people.block(user, UserId("bob"))
-    return stage
+        stage.state.people.follow(new, Subject(Kind.MENTION, UserId(f"star{n}")), stage.state.clock.now())
+    processes = Processes(stage)
+    if warm:
+        processes.open(0)
+    processes.inboxes[0].subject_cache.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
+    opening = processes.open(0, new)
+    assert (opening.page.items, opening.page.next, opening.badge) == ([], None, Badge(count=0, more=False))
+    assert timeline.burst_count <= 128  # the first read of the subjects' lists, which all viewers share
 
 
-def test_first_page_of_few_among_many_bursts_reads_at_most_200(mostly_blocked: Stage) -> None:
-    processes = Processes(mostly_blocked)
-    processes.inboxes[0].subject_cache.timeline = cast(Timeline, timeline := Counting(mostly_blocked.state.timeline))
-    opening = processes.open(0, PAT)
-    assert [item.entry.key.seq for item in opening.page.items] == [251, 151]
-    assert opening.page.next is not None
-    assert opening.badge == Badge(count=2, more=True)
-    assert timeline.bursts == MAX_ENTRIES
-
-
-def test_next_page_continues_after_the_last_examined_burst(mostly_blocked: Stage) -> None:
-    inbox = build_uncached_inbox(reads_of(mostly_blocked))
-    first, badge = run_sync(inbox.open(PAT))
-    assert badge == Badge(count=2, more=True)
-    second, badge_of_second = run_sync(inbox.open(PAT, after=first.next))
-    assert [item.entry.key.seq for page in (first, second) for item in page.items] == [251, 151, 51]
-    assert second.next is None
-    assert badge_of_second == badge
-    cached = Processes(mostly_blocked).inboxes[0]
-    later = run_sync(cached.open(PAT, after=run_sync(cached.open(PAT)).page.next))
-    assert (later.page.items, later.page.next, later.badge) == (second.items, None, badge)
-
-
-def test_badge_is_complete_once_the_rest_is_seen(mostly_blocked: Stage) -> None:
-    inbox = Processes(mostly_blocked).inboxes[0]
-    token = run_sync(inbox.open(SUE)).page.seen
-    assert token is not None
-    run_sync(inbox.see(SUE, token))
-    assert run_sync(inbox.badge(SUE)) == Badge(count=0, more=False)
-
-
-def test_stream_sends_the_same_badge(mostly_blocked: Stage) -> None:
-    hub = hub_of(reads_of(mostly_blocked), mostly_blocked.state.bursts)
-    listener = run_sync(hub.registry.get_or_add(PAT))
-    run_sync(hub.registry.refresh(listener))
-    assert listener.badge == Badge(count=2, more=True)
+def test_count_of_a_stream_reads_no_bursts_from_before_the_follows(stage: Stage) -> None:
+    newest = UserId("newest")
+    stage.state.directory.assign_numbers([newest])
+    for n in range(FOLLOWED):
+        stage.state.people.follow(newest, Subject(Kind.MENTION, UserId(f"star{n}")), stage.state.clock.now())
+    inbox = replace(
+        build_uncached_inbox(reads_of(stage)), timeline=cast(Timeline, timeline := Counting(stage.state.timeline))
+    )
+    assert run_sync(inbox.badge(newest)) == Badge(count=0, more=False)
+    assert timeline.burst_count <= RUN_LENGTH
 
 
 def ranged_stage() -> Stage:

@@ -72,7 +72,7 @@ class Devices:
                 self.stage.pass_time(seconds=chance.choice([0.2, 1, 11, 40]))
 
 
-def test_two_devices_never_undo_a_change() -> None:
+def test_two_devices_monotone() -> None:
     for seed in range(6):
         chance, devices = Random(seed), Devices()
         for turn in range(60):

@@ -15,7 +15,7 @@ from tests.flow.two_api_processes_with_failures import FailingSystem, key_of
 from tests.support.simulator.inbox_visits import run_sync
 
 
-def test_partial_page_hides_no_unseen_item() -> None:
+def test_partial_cursor_safe() -> None:
     """The client keeps its list and sends the token of its last whole page once the store answers."""
     partial_pages = 0
     for seed in range(8):

@@ -26,7 +26,7 @@ def page(api_client: ApiClient, user: str = "u1") -> tuple[object, object]:
 
 
 @pytest.mark.timeout(180)
-def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
+def test_redis_garbled_is_absent_while_pages_are_read(valkey: Valkey) -> None:
     with cached_client(valkey.patient_url) as api_client:
         backend, expected = api_client.backend, None
         backend.report()
@@ -47,7 +47,7 @@ def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
-def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: str) -> None:
+def test_redis_garbled_is_absent_in_every_key(valkey: Valkey, kind: str) -> None:
     with cached_client(valkey.patient_url) as api_client:
         api_client.mention()
         api_client.backend.reconciler()
@@ -62,7 +62,7 @@ def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: 
 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
-def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
+def test_system_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
     with cached_client(valkey.patient_url) as api_client:
         api_client.mention()
         api_client.backend.reconciler()
@@ -78,7 +78,7 @@ def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> No
         assert (cache.generation is not None, cache.backpressure, list(cache.open_circuits)) == (True, 0.5, ["fcm"])
 
 
-def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
+def test_system_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
     with cached_client(valkey.patient_url) as api_client:
         backend = api_client.backend
         api_client.mention()
@@ -94,7 +94,7 @@ def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
         assert backend.ports.pull.generation() is not None
 
 
-def test_overview_survives_repeated_garbage(valkey: Valkey) -> None:
+def test_system_survives_garbage_again_and_again(valkey: Valkey) -> None:
     with cached_client(valkey.patient_url) as api_client:
         backend = api_client.backend
         api_client.mention()

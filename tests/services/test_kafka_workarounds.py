@@ -1,14 +1,22 @@
-"""Defects of kafka-python have no effect on its users."""
+"""Workarounds for defects of kafka-python."""
 
+import socket
+import ssl
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from kafka.errors import CoordinatorNotAvailableError
+from kafka.net.manager import KafkaConnectionManager
 
 from notifier.adapters.kafka import Access, KafkaLog, admin_client
-from notifier.adapters.kafka.workarounds import cluster_metadata, has_unassigned_partitions
+from notifier.adapters.kafka.workarounds import (
+    DIRECT_SOCKET_URL,
+    ClosingSelector,
+    cluster_metadata,
+    has_unassigned_partitions,
+)
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS, MENTIONS_STANDARD
@@ -59,6 +67,27 @@ def test_client_closed_before_its_request_is_sent_closes_its_socket(access: Acce
         sock = transport._sock
         transport._write_buffer.append(b"request")
     assert sock.fileno() == -1
+
+
+def test_client_closed_during_a_tls_handshake_closes_its_socket() -> None:
+    """Otherwise the destructor of the socket warns, which fails the test."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        options = {
+            "bootstrap_servers": f"127.0.0.1:{server.getsockname()[1]}",
+            "security_protocol": "SSL",
+            "proxy_url": DIRECT_SOCKET_URL,
+        }
+        loop = ClosingSelector(**options)
+        manager = KafkaConnectionManager(loop, **options)
+        manager.get_connection(manager.cluster.bootstrap_brokers()[0].node_id)
+
+        def waits_for_the_server() -> bool:
+            loop.poll(timeout_ms=10)
+            return any(isinstance(sock, ssl.SSLSocket) for sock in loop._sockets)
+
+        wait_until(waits_for_the_server)
+        manager.close()
+        loop.close()
 
 
 def end_metadata_refresh(metadata: Any) -> None:

@@ -45,6 +45,7 @@ from tests.contracts.test_sequence_heads import FIRST
 from tests.services.tcp_proxy import tcp_proxy
 from tests.support.certificate_authority import Authority
 from tests.support.contract_examples import NOVA
+from tests.support.engines import WITHOUT_FLUSHES
 from tests.support.lossy_cassandra import ON_ENGINES
 
 pytestmark = ON_ENGINES
@@ -135,7 +136,7 @@ def cheap_password_hashes() -> Iterator[None]:
     """Let Cassandra hash passwords in 2^4 rounds instead of 2^10: it does so for every connection."""
     with pytest.MonkeyPatch.context() as patch:
         options = os.environ.get("JAVA_TOOL_OPTIONS", "")
-        patch.setenv("JAVA_TOOL_OPTIONS", f"{options} -Dcassandra.auth_bcrypt_gensalt_log2_rounds=4")
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{options} {WITHOUT_FLUSHES} -Dcassandra.auth_bcrypt_gensalt_log2_rounds=4")
         yield
 
 

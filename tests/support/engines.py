@@ -16,6 +16,10 @@ from notifier.devkit.engines.reaper import start_reaper
 KEPT = os.environ.get("ENGINES")
 """Folder of engines that keep running for the next run, which then starts faster."""
 
+WITHOUT_FLUSHES = "-Dcassandra.test.flush_local_schema_changes=false -Dcassandra.unsafesystem=true"
+"""Java options that let Cassandra keep changes of its system tables in memory. They halve the time of a migration and
+make a truncation seven times as fast. A killed node would forget the changes, but no test kills this one."""
+
 REAPERS: list[object] = []
 """Keeps the reapers alive: they wait for the end of this process."""
 
@@ -36,7 +40,8 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineReco
 
 def _up(folder: Path) -> Mapping[str, EngineRecord]:
     command = [sys.executable, "-m", "notifier", "services", "up", "--periodic", "--data", str(folder)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {WITHOUT_FLUSHES}"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stderr
     return _fleet(folder).records()
 

@@ -102,9 +102,12 @@ class ClosingSelector(NetworkSelector):  # type: ignore[misc]  # the library has
         super().register_event(fileobj, event, task)
 
     def close(self) -> None:
-        super().close()
-        for sock in list(self._sockets):
-            sock.close()
+        sockets = [*self._sockets]  # the library drops sockets of unfinished handshakes
+        try:
+            super().close()
+        finally:
+            for sock in sockets:
+                sock.close()
 
 
 ClientT = TypeVar("ClientT")

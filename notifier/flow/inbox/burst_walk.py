@@ -1,13 +1,14 @@
 """Walk the bursts of subjects, newest first, from the pull index and the store."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.domain.users.visibility import ListedItem
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import NewestPositions, PullReader
@@ -17,6 +18,10 @@ RUN_LENGTH = 64
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
 """Age up to which a walk may leave out a burst that the pull index lacks."""
+
+VISIBLE_FROM_MARGIN = timedelta(hours=1)
+"""A walk leaves out bursts that opened more than this before their subject became visible. It examines younger ones: a
+burst whose opening time has just moved may still be listed at the earlier time."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""
@@ -33,6 +38,9 @@ class BurstWalk:
     timeline: Timeline
     pull: PullReader
     subjects: Collection[Subject]
+    visible_from: Mapping[Subject, datetime]
+    """Time from which the viewer sees the bursts of a subject; all, for a subject without a time. The walk leaves out
+    most older bursts."""
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
     Otherwise the end of a page would reveal how many there are."""
@@ -47,7 +55,8 @@ class BurstWalk:
         if not self.is_started:
             self.is_started = True
             return await self._first_run()
-        run = await self.timeline.older_than(self.subjects, self.after, RUN_LENGTH, self.authors)
+        subjects = subjects_visible_at(self.subjects, self.visible_from, self.after)
+        run = await self.timeline.older_than(subjects, self.after, RUN_LENGTH, self.authors)
         self.has_ended = len(run) < RUN_LENGTH
         if run:
             self.after = position_of(run[-1])
@@ -63,9 +72,8 @@ class BurstWalk:
             return unlisted
         # Not every burst has a row. So the run ends at the horizon, down to which the index is complete.
         rows = await self.timeline.rows(self.member, self.subjects, self.after, RUN_LENGTH)
-        keys = {position.burst for position in pulled.positions if self._is_remaining(position)} | {
-            row.burst for row in rows
-        }
+        positions = [position for position in pulled.positions if self._is_remaining(position)]
+        keys = {position.burst for position in positions if self._may_see(position)} | {row.burst for row in rows}
         horizon = InboxPosition(pulled.complete_since, LOWEST_KEY)
         bursts = {**await self.timeline.bursts(keys), **{burst.key: burst for burst in unlisted}}
         run = [b for b in bursts.values() if position_of(b) > horizon and self._is_remaining(position_of(b))]
@@ -93,6 +101,19 @@ class BurstWalk:
     def _is_remaining(self, position: InboxPosition) -> bool:
         """Return whether the walk has not passed the position yet."""
         return self.after is None or position < self.after
+
+    def _may_see(self, position: InboxPosition) -> bool:
+        return bool(subjects_visible_at([position.burst.subject], self.visible_from, position))
+
+
+def subjects_visible_at(
+    subjects: Collection[Subject], visible_from: Mapping[Subject, datetime], position: InboxPosition | None
+) -> Collection[Subject]:
+    """Return the subjects that may have bursts at the position or older that the viewer sees; all subjects for None."""
+    if position is None:
+        return subjects
+    latest = position.opened_at + VISIBLE_FROM_MARGIN
+    return [subject for subject in subjects if visible_from.get(subject, ALWAYS) <= latest]
 
 
 def position_of(listed: ListedItem) -> InboxPosition:

@@ -3,11 +3,19 @@
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.flow.inbox.burst_walk import RUN_LENGTH, position_of
+from notifier.domain.users.subject_preferences import ALWAYS
+from notifier.flow.inbox.burst_walk import (
+    LOWEST_KEY,
+    RUN_LENGTH,
+    VISIBLE_FROM_MARGIN,
+    position_of,
+    subjects_visible_at,
+)
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import OLDEST_POSITION, PositionTuple, SubjectPositions
 from notifier.ports.inbox import InboxPosition
@@ -21,14 +29,16 @@ FIRST_RUN_LENGTH = 32
 class CachedWalk:
     """Walk through bursts, from lists in memory if possible.
 
-    The subjects' lists in memory have every burst down to the horizon, which is the newest `complete_to` of all lists.
-    At the horizon the walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads
-    the store for this viewer only.
+    The subjects' lists in memory have every visible burst down to the horizon. The horizon is the newest `complete_to`
+    of the lists that may lack visible bursts. There the walk extends these lists from the store, for all viewers. If
+    they cannot grow, the walk reads the store for this viewer only.
     """
 
     cache: SubjectCache
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
+    visible_from: Mapping[Subject, datetime]
+    """Time from which the viewer sees the bursts of a subject; all, for a subject without a time."""
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
     Otherwise the end of a page would reveal how many there are."""
@@ -39,8 +49,11 @@ class CachedWalk:
     _in_memory: bool = field(init=False)
     _horizon: InboxPosition = field(init=False)
     _by_subject: Mapping[Subject, SubjectPositions] = field(init=False)
+    _oldest: Sequence[PositionTuple] = field(init=False)
+    """Oldest position at which each list may have a visible burst."""
 
     def __post_init__(self) -> None:
+        self._oldest = [self._oldest_visible(subject_list.subject) for subject_list in self.lists]
         self._update_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
         self._by_subject = {subject_list.subject: subject_list for subject_list in self.lists}
@@ -78,9 +91,7 @@ class CachedWalk:
         horizon = self._horizon
         if horizon < last_horizon:  # another viewer's walk has extended the lists
             return
-        await self.cache.extend(
-            [subject_list.subject for subject_list in self.lists if subject_list.complete_to > OLDEST_POSITION], horizon
-        )
+        await self.cache.extend([subject_list.subject for subject_list in self._incomplete_lists()], horizon)
         self._update_horizon()
         if self._horizon >= horizon:
             self._in_memory = False
@@ -88,7 +99,8 @@ class CachedWalk:
                 self.after = horizon
 
     async def _from_store(self) -> Sequence[Burst]:
-        run = await self.cache.older_than(self.subjects, self.after, self.authors)
+        subjects = subjects_visible_at(self.subjects, self.visible_from, self.after)
+        run = await self.cache.older_than(subjects, self.after, self.authors)
         self.has_ended = len(run) < self.cache.run_length
         if run:
             self.after = position_of(run[-1])
@@ -97,15 +109,29 @@ class CachedWalk:
     def _update_horizon(self) -> None:
         """Update the horizon. New bursts can raise it: a full list drops its oldest burst."""
         self._horizon = InboxPosition(
-            *max((subject_list.complete_to for subject_list in self.lists), default=OLDEST_POSITION)
+            *max((subject_list.complete_to for subject_list in self._incomplete_lists()), default=OLDEST_POSITION)
         )
+
+    def _incomplete_lists(self) -> Iterator[SubjectPositions]:
+        """Yield the lists that may lack visible bursts."""
+        for subject_list, oldest in zip(self.lists, self._oldest, strict=True):
+            if subject_list.complete_to > oldest:
+                yield subject_list
+
+    def _oldest_visible(self, subject: Subject) -> PositionTuple:
+        since = self.visible_from.get(subject, ALWAYS)
+        return OLDEST_POSITION if since == ALWAYS else (since - VISIBLE_FROM_MARGIN, LOWEST_KEY)
 
     def _positions(self) -> Iterator[PositionTuple]:
         """Yield all positions that are older than `after`, down to the horizon, newest first."""
         after = None if self.after is None else (self.after.opened_at, self.after.burst)
         horizon = (self._horizon.opened_at, self._horizon.burst)
         return heapq.merge(
-            *(subject_list.newest(after, horizon) for subject_list in self.lists if subject_list.positions),
+            *(
+                subject_list.newest(after, max(horizon, oldest))
+                for subject_list, oldest in zip(self.lists, self._oldest, strict=True)
+                if subject_list.positions
+            ),
             reverse=True,
         )
 

@@ -21,8 +21,8 @@ from notifier.flow.inbox.last_known_pages import (
     adopt_page,
     page_to_remember,
 )
-from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page
-from notifier.flow.inbox.page_evaluation import Evaluation, Listing, UnreadEntries, partial_page, seen_token
+from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
+from notifier.flow.inbox.page_evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
@@ -62,7 +62,7 @@ class UncachedInbox:
         return await self._page(await self._view(user), after=after, limit=limit)
 
     async def badge(self, user: UserId) -> Badge:
-        """Return the number of unread entries on all pages together, as far as a badge counts them."""
+        """Return the number of unread entries on all pages together, up to BADGE_LIMIT."""
         view = await self._view(user)
         badge = await self._badge(view)
         self.observe(OpenedInbox(view=view, after=None, page=None, badge=badge))
@@ -106,10 +106,11 @@ class UncachedInbox:
         return page
 
     async def _badge(self, view: InboxView) -> Badge:
-        return (await self.unread_entries(view)).badge
+        return badge_of(await self.unread_keys(view))
 
-    async def unread_entries(self, view: InboxView) -> UnreadEntries:
-        return await self._evaluation(view, None, 0).unread_entries(self._listing(view, None))
+    async def unread_keys(self, view: InboxView) -> set[BurstKey]:
+        """Return the keys of the unread entries; not all, if there are more than BADGE_LIMIT."""
+        return {*await self._evaluation(view, None, 0).unread_entries(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
@@ -151,6 +152,7 @@ class UncachedInbox:
             timeline=self.timeline,
             pull=self.pull,
             subjects=view.subjects,
+            visible_from=view.viewer.follows,
             authors=view.viewer.readable_authors,
             member=view.member,
             now=view.now,
@@ -282,6 +284,7 @@ class Inbox:
         lookup_began_at = self.clock.now()
         cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
+            self.metrics.inbox_seconds.labels("process").observe((self.clock.now() - began_at).total_seconds())
             return answer
 
         def limit_time() -> AbstractAsyncContextManager[None]:
@@ -331,7 +334,7 @@ class Inbox:
         unread = await self._unread_or_none(view, await self._listing(view, None))
         return InboxAnswer(
             page=page,
-            badge=None if unread is None else unread.badge,
+            badge=_badge(unread),
             subject_cache_revision=self.subject_cache.revision,
             current_at=view.now,
             valid_until=view.now,
@@ -356,7 +359,6 @@ class Inbox:
             self.viewers.page_stats.misses.inc()
             return None
         self.viewers.page_stats.hits.inc()
-        self.metrics.inbox_seconds.labels("process").observe((now - began_at).total_seconds())
         return self._with_fresh_token(cached, answer, limit, began_at)
 
     def _adopted_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
@@ -399,10 +401,10 @@ class Inbox:
         previous = cached.first_pages.get(limit)
         answer = InboxAnswer(
             page=page,
-            badge=None if unread is None else unread.badge,
+            badge=_badge(unread),
             subject_cache_revision=revision,
             current_at=began_at,
-            valid_until=_valid_until(page, [*visible, *(unread.by_key.values() if unread else ())]),
+            valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
             # The renderer reuses the previous page's rendering. Bytes would count as a rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
@@ -414,7 +416,7 @@ class Inbox:
 
     async def _unread_or_none(
         self, view: InboxView, listing: Listing, visible: Sequence[Entry] = ()
-    ) -> UnreadEntries | None:
+    ) -> Mapping[BurstKey, Entry] | None:
         try:
             return await self._evaluation(view, None, 0).unread_entries(listing, visible)
         except StoreUnavailable:
@@ -454,6 +456,7 @@ class Inbox:
             cache=self.subject_cache,
             lists=lists[: len(subjects)],
             subjects=subjects,
+            visible_from=view.viewer.follows,
             authors=view.viewer.readable_authors,
             after=after,
         )
@@ -466,6 +469,10 @@ class Inbox:
 def _last_page(cached: CachedViewer | None, now: datetime) -> Page | None:
     page = cached.last_page if cached else None
     return page if page and now - page.view.now <= MAX_PAGE_AGE else None
+
+
+def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
+    return None if unread is None else badge_of(unread)
 
 
 def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:

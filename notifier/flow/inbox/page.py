@@ -13,9 +13,6 @@ from notifier.ports.inbox import InboxPosition
 BADGE_LIMIT = 100
 """Maximum number of unread entries that a badge counts. Clients show 99+: larger numbers do not help users, and cost
 more reads."""
-MAX_ENTRIES = 200
-"""Maximum entries that a page and its badge examine, visible or not: it bounds the work for a viewer who sees few of
-many. The next page continues after the last of them, and the badge says that there may be more."""
 
 
 Entry = Burst | Digest
@@ -61,7 +58,7 @@ class Badge:
 
     count: int
     more: bool
-    """Whether there are, or may be, more unread entries than `count`."""
+    """Whether there are more unread entries than `count`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +131,5 @@ class OpenedInbox:
     """None on a partial page, or if it was not requested or could not be counted."""
 
 
-def badge_of(unread: Collection[BurstKey], *, is_complete: bool) -> Badge:
-    """Return the badge for these unread entries. `is_complete` says whether they are certainly all."""
-    return Badge(count=min(len(unread), BADGE_LIMIT), more=len(unread) > BADGE_LIMIT or not is_complete)
+def badge_of(unread: Collection[BurstKey]) -> Badge:
+    return Badge(count=min(len(unread), BADGE_LIMIT), more=len(unread) > BADGE_LIMIT)

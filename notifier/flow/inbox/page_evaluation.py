@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, SeenToken, is_unread
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.digest_walk import DigestWalk
-from notifier.flow.inbox.page import BADGE_LIMIT, MAX_ENTRIES, Badge, Entry, InboxView, Page, badge_of
+from notifier.flow.inbox.page import BADGE_LIMIT, Entry, InboxView, Page
 from notifier.ports.inbox import InboxPosition
 
 
@@ -29,7 +29,7 @@ class BurstRuns(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Listing:
-    """Merge of a burst walk and a digest walk, newest first, up to MAX_ENTRIES.
+    """Merge of a burst walk and a digest walk, newest first.
 
     Each step advances the walk whose position is newer, and returns the entries that both walks have passed.
     """
@@ -37,24 +37,14 @@ class Listing:
     walk: BurstRuns
     digest_walk: DigestWalk
     _not_passed: list[Entry] = field(default_factory=list)
-    _remaining: int = MAX_ENTRIES
-    _cut_at: InboxPosition | None = None
-    """Position of the last entry, if the limit cut off entries after it."""
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the listing has returned all entries of the inbox."""
-        return self._cut_at is None and self.walk.has_ended and self.digest_walk.has_ended
-
-    @property
-    def can_continue(self) -> bool:
-        return self._remaining > 0 and not self.has_ended
+        return self.walk.has_ended and self.digest_walk.has_ended
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position that the listing has reached. None at the start of the list, and after its end."""
-        if self._cut_at is not None:
-            return self._cut_at
+        """Return the position that both walks have reached. None at the start of the list, and after its end."""
         positions = [walk.after for walk in (self.walk, self.digest_walk) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 
@@ -63,14 +53,6 @@ class Listing:
         return self.has_ended or (self.after is not None and self.after.opened_at <= opened_at)
 
     async def step(self) -> Sequence[Entry]:
-        entries = await self._next_entries()
-        if len(entries) > self._remaining:
-            entries = entries[: self._remaining]
-            self._cut_at = position_of(entries[-1])
-        self._remaining -= len(entries)
-        return entries
-
-    async def _next_entries(self) -> Sequence[Entry]:
         if not self.digest_walk.subjects:
             return await self.walk.step()
         self._not_passed += await (self.digest_walk.step() if self._is_digest_turn() else self.walk.step())
@@ -94,19 +76,7 @@ class Listing:
 
 
 MAX_RUNS = 20
-"""Maximum runs that a page reads; a run may be empty. The next page continues after the last run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadEntries:
-    """Unread entries of a viewer; not all, if there are more than BADGE_LIMIT or the listing reached its limit."""
-
-    by_key: Mapping[BurstKey, Entry]
-    is_complete: bool
-
-    @property
-    def badge(self) -> Badge:
-        return badge_of(self.by_key, is_complete=self.is_complete)
+"""Maximum runs that a page reads. The next page continues after the last run."""
 
 
 class EntrySource(Protocol):
@@ -139,7 +109,7 @@ class Evaluation:
         try:
             for _ in range(MAX_RUNS):
                 visible += [entry for entry in await listing.step() if self.view.is_visible(entry)]
-                if len(visible) > self.limit or not listing.can_continue:
+                if len(visible) > self.limit or listing.has_ended:
                     break
         except StoreUnavailable:
             if self.after is not None:  # a partial page has no cursor: a client would take it for the last page
@@ -156,25 +126,23 @@ class Evaluation:
         )
         return page, visible
 
-    async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> UnreadEntries:
-        """Find the unread entries. Raises StoreUnavailable.
+    async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
+        """Return the unread entries; not all, if there are more than BADGE_LIMIT. Raises StoreUnavailable.
 
         `visible` are the visible entries that the listing has returned already.
         """
         viewer = self.view.viewer
         unread_entries = await self._marked_unread()
         unread_entries |= {entry.key: entry for entry in visible if is_unread(entry, viewer)}
-        while len(unread_entries) <= BADGE_LIMIT and listing.can_continue and not self._has_passed_unseen(listing):
+        seen_at = viewer.marks.seen_at
+        while len(unread_entries) <= BADGE_LIMIT and not listing.has_ended:
+            if seen_at is not None and listing.has_passed(seen_at):
+                break
             run = await listing.step()
             unread_entries |= {
                 entry.key: entry for entry in run if self.view.is_visible(entry) and is_unread(entry, viewer)
             }
-        return UnreadEntries(by_key=unread_entries, is_complete=self._has_passed_unseen(listing))
-
-    def _has_passed_unseen(self, listing: Listing) -> bool:
-        """Return whether the viewer has seen all remaining entries."""
-        seen_at = self.view.viewer.marks.seen_at
-        return listing.has_ended or (seen_at is not None and listing.has_passed(seen_at))
+        return unread_entries
 
     async def _marked_unread(self) -> dict[BurstKey, Entry]:
         """Return the visible entries that the viewer marked as unread, however old."""

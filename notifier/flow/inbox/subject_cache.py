@@ -11,7 +11,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
-from notifier.flow.inbox.page import MAX_ENTRIES, Entry
+from notifier.flow.inbox.page import Entry
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_positions import (
     MAX_POSITIONS,
@@ -52,8 +52,8 @@ class SubjectCache:
     list_loads: SharedLoads[Subject, SubjectPositions]
     extension_loads: SharedLoads[Extension, None]
     max_bytes: int
-    run_length: int = MAX_ENTRIES // 2
-    """Maximum bursts of a run that is read from the store. Two runs have MAX_ENTRIES bursts."""
+    run_length: int = MAX_POSITIONS
+    """Maximum bursts of a run that is read from the store."""
     max_positions: int = MAX_POSITIONS
     max_recent_changes: int = MAX_RECENT_CHANGES
     """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""

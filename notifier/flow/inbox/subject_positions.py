@@ -10,10 +10,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
-from notifier.flow.inbox.page import MAX_ENTRIES
 
-MAX_POSITIONS = MAX_ENTRIES
-"""Bursts listed per subject: all that a page and its badge can examine."""
+MAX_POSITIONS = 128
+"""Bursts listed per subject: enough to count a badge of 99+ without a read."""
 SUBJECT_BYTES, POSITION_BYTES = 600, 200
 """Bytes of a list, and of each position in it. Measured with tracemalloc."""
 

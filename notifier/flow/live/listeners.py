@@ -215,11 +215,10 @@ class ListenerRegistry:
     async def _count_unread(self, listener: Listener, now: datetime) -> None:
         """Load the keys of the unread bursts. With a number instead, a burst that grows would be counted twice."""
         view = listener.view(now)
-        unread = await self.inbox.unread_entries(view)
+        unread_keys = await self.inbox.unread_keys(view)
         # Add bursts that arrived during the read, and earlier ones that may not be in the pull index yet.
-        newest = {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
-        listener.unread_keys, listener.knows_all_unread = newest.union(unread.by_key), unread.is_complete
-        listener.needs_count = False
+        unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
+        listener.unread_keys, listener.needs_count = unread_keys, False
 
     async def _load_entries(self, view: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
         entries: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.buffer.get(key))}

@@ -268,8 +268,6 @@ class Listener:
     """Bursts whose marks were changed by a request and that the streams have not queued yet."""
     unread_keys: set[BurstKey] | None = None
     """Unread bursts: those that a badge counts, and bursts that arrived since. None until they are loaded."""
-    knows_all_unread: bool = False
-    """Whether `unread_keys` are certainly all."""
     digests_sent_until: datetime
     """Digests that fell due by this time are sent, or are on the page that the client loaded."""
     next_digest_at: datetime | None = None
@@ -283,7 +281,7 @@ class Listener:
 
     @property
     def badge(self) -> Badge | None:
-        return None if self.unread_keys is None else badge_of(self.unread_keys, is_complete=self.knows_all_unread)
+        return None if self.unread_keys is None else badge_of(self.unread_keys)
 
     def view(self, now: datetime) -> InboxView:
         assert self.viewer is not None

@@ -29,7 +29,7 @@ from tests.support.interleavings.scenarios import (
     small,
     started_processes,
 )
-from tests.support.interleavings.tasks import Tasks
+from tests.support.interleavings.tasks import FrozenLoop, Tasks
 from tests.support.interleavings.writers import Writer, mark, mention
 
 LEES = [str(key) for key in reversed(OTHERS)]
@@ -57,7 +57,7 @@ class SharedRequests:
 
     def failures(self) -> Iterator[str]:
         """Run every order, and describe each that shows a wrong inbox."""
-        with asyncio.Runner() as runner:
+        with asyncio.Runner(loop_factory=FrozenLoop) as runner:
             for order in orders(self.switches):
                 tasks = Tasks()
                 processes = started_processes(tasks, self.start, self.prepare, runner.get_loop())
