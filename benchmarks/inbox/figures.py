@@ -51,6 +51,8 @@ class LoadSlice:
     """CPU seconds of the server's process."""
     counters: Mapping[str, float]
     """Growth of the product's counters by name, without counters that the product doesn't have."""
+    redis_s: float = 0.0
+    """CPU seconds of the product's Redis."""
 
     @property
     def per_s(self) -> float:
@@ -60,6 +62,11 @@ class LoadSlice:
     def cpu_us(self) -> float:
         """Microseconds of the server's CPU time per response."""
         return self.processor_s / max(1, self.reading.opens) * 1e6
+
+    @property
+    def redis_us(self) -> float:
+        """Microseconds of Redis's CPU time per response."""
+        return self.redis_s / max(1, self.reading.opens) * 1e6
 
     def per_open(self, counter: str) -> float | None:
         """Growth of a counter per response, or None if the product has no such counter."""
@@ -132,6 +139,11 @@ def ratio(name: str, ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice], lim
 def ratio_to_peer(name: str, ours: Sequence[LoadSlice], peer: Sequence[LoadSlice], limit: float) -> Figure:
     figure = ratio(name, ours, peer, limit)
     return replace(figure, baseline=None, peers=figure.baseline)
+
+
+def redis_cpu(name: str, ours: Sequence[LoadSlice]) -> Figure:
+    """Report microseconds of Redis's CPU time per open."""
+    return unjudged(name, Spread.of([slice_.redis_us for slice_ in ours], CPU), len(ours), latencies(ours))
 
 
 def cpu(name: str, ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice] | None = None) -> Figure:

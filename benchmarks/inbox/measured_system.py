@@ -67,12 +67,17 @@ class InboxStage:
     def measure(self, case: Case, *, connections: int = CONNECTIONS, **job: object) -> LoadSlice:
         """Run one load of the case. Each load continues with the users after those of the previous load."""
         pid, before = self.pid(case), self.counters(case)
-        busy = processor_s(pid)
+        busy, redis_busy = processor_s(pid), self._redis_processor_s()
         reading = self.load(case, connections=connections, **job)
-        busy = processor_s(pid) - busy
+        busy, redis_busy = processor_s(pid) - busy, self._redis_processor_s() - redis_busy
         after = self.counters(case)
         grown = {name: after[name] - before.get(name, 0.0) for name in after}
-        return LoadSlice(reading=reading, processor_s=busy, counters=grown)
+        return LoadSlice(reading=reading, processor_s=busy, counters=grown, redis_s=redis_busy)
+
+    def _redis_processor_s(self) -> float:
+        """Return the CPU seconds of the product's Redis, or 0 while it is down."""
+        pid = self.cache.engine.pid
+        return processor_s(pid) if pid else 0.0
 
     def load(self, case: Case, **job: object) -> LoadReading:
         first = self._next_user.get(case.requests, 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, PAGES, WARM
 from benchmarks.inbox.comparison_setup import write_later_pages, write_not_modified
-from benchmarks.inbox.figures import REDIS, STORE, calls, cpu, ratio, ratio_to_peer, right_answers
+from benchmarks.inbox.figures import REDIS, STORE, calls, cpu, ratio, ratio_to_peer, redis_cpu, right_answers
 from benchmarks.inbox.shared_stage import SharedInboxStage, played
 from benchmarks.rounds import Figure
 
@@ -21,6 +21,7 @@ def names(profile: str) -> tuple[str, ...]:
         *(f"inbox_cpu_us{{{profile},{case.name}}}" for case in PAGES),
         f"inbox_store_calls{{{profile},warm}}",
         f"inbox_redis_calls{{{profile},warm}}",
+        f"inbox_redis_cpu_us{{{profile},warm}}",
         f"inbox_right_answers{{{profile},pages}}",
     )
 
@@ -41,5 +42,6 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
         *(cpu(f"inbox_cpu_us{{{profile},{case.name}}}", slices[case.name], slices[case.against]) for case in PAGES),
         calls(f"inbox_store_calls{{{profile},warm}}", mine, STORE, STORE_CALLS),
         calls(f"inbox_redis_calls{{{profile},warm}}", mine, REDIS, None),
+        redis_cpu(f"inbox_redis_cpu_us{{{profile},warm}}", mine),
         right_answers(f"inbox_right_answers{{{profile},pages}}", cases, slices),
     ]

@@ -15,6 +15,7 @@ import pytest
 
 from notifier.adapters.redis.connect import TIMEOUT
 from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, Tweet
+from notifier.devkit.engines.engine_process import suspend
 from notifier.devkit.fixture.world import user
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
@@ -114,7 +115,7 @@ def test_events_and_inboxes_work_while_valkey_is_frozen_or_dead(running: Running
         before = bursts(caller.inbox())
 
         valkey = running.ready.pids["valkey"]
-        os.kill(valkey, signal.SIGSTOP)
+        suspend(valkey)
         try:
             check_bounded_calls(caller, "frozen", before)
         finally:

@@ -14,6 +14,7 @@ import pytest
 from notifier.adapters.redis.connect import AsyncClient, connect_async
 from notifier.adapters.redis.live_bus import BURSTS_CHANNEL, RedisLiveBus, RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
+from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveBus, LiveMessage, LiveReader, MarksChanged, MissedUpdates
@@ -205,7 +206,7 @@ def test_hung_server_is_noticed_within_seconds(tmp_path: Path) -> None:
     async def run() -> None:
         async with connect_async(server.url()) as client, aclosing(RedisLiveReader(client).listen()) as stream:
             await anext(stream)
-            os.kill(server.pid or 0, signal.SIGSTOP)
+            suspend(server.pid or 0)
             with pytest.raises(CacheUnavailable):
                 await receive(stream, 1)
 

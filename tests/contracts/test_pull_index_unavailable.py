@@ -18,6 +18,7 @@ from notifier.adapters.redis.recent_events_and_load_limits import (
     RedisRecentEvents,
     RedisTokenBuckets,
 )
+from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
@@ -146,7 +147,7 @@ def full_server(valkey: Valkey) -> Iterator[None]:
 def frozen_server(valkey: Valkey) -> Iterator[None]:
     pid = valkey.server.pid
     assert pid
-    os.kill(pid, signal.SIGSTOP)
+    suspend(pid)
     try:
         yield
     finally:

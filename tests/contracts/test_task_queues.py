@@ -11,6 +11,7 @@ import pytest
 from notifier.adapters.celery.app import PRODUCER_TIMEOUT, celery_app, queue_names, redis_broker_urls
 from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
 from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker, CeleryQueue
+from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
@@ -181,7 +182,7 @@ def test_queue_fails_at_once_without_broker(brokers: Mapping[Pool, str]) -> None
 def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
     queue, pid = CeleryQueue(broker.brokers), broker.pid
     queue.enqueue(ONE_SLICE_PER_POOL)
-    os.kill(pid, signal.SIGSTOP)
+    suspend(pid)
     try:
         started = time.monotonic()
         for _ in range(10):

@@ -12,6 +12,7 @@ import pytest
 
 from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.valkey.server import ValkeyServer
+from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from tests.flow.celery_worker_runner import ROOT, Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
@@ -62,7 +63,7 @@ def require_queue_order(host: Host) -> None:
 
 def require_work_after_frozen_broker(host: Host, server: ValkeyServer) -> None:
     assert server.pid is not None
-    os.kill(server.pid, signal.SIGSTOP)
+    suspend(server.pid)
     with pytest.raises(QueueUnavailable):
         host.queue.enqueue([make_slice(30)])
     os.kill(server.pid, signal.SIGCONT)
@@ -106,7 +107,7 @@ def test_p0_alerts_overtake_queued_p1_alerts(server: ValkeyServer, tmp_path: Pat
 
 def test_host_waits_for_its_broker_and_exits_with_its_parent(host: Host, server: ValkeyServer) -> None:
     assert server.pid is not None
-    os.kill(server.pid, signal.SIGSTOP)
+    suspend(server.pid)
     command = [sys.executable, "-c", START_AND_WAIT, *host.arguments("quick")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
         assert parent.stdout

@@ -8,6 +8,7 @@ from notifier import topics
 from notifier.adapters.redis import RedisLiveBus, RedisPullIndex, connect
 from notifier.adapters.redis.connect import TIMEOUT
 from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.engines.engine_process import suspend
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import CountedNonces
 from tests.support.in_memory_system import NOVA, Stage
@@ -25,7 +26,7 @@ def test_mentions_are_published_promptly_while_valkey_hangs(valkey: Valkey) -> N
         client.ping()
         ports = {"pull": RedisPullIndex(client, CountedNonces()), "bus": RedisLiveBus(client), "clock": SystemClock()}
         pump = stage.pump(topics.MENTIONS_CELEBRITY, **ports)
-        os.kill(pid, signal.SIGSTOP)
+        suspend(pid)
         try:
             began = monotonic()
             for _ in range(MENTIONS):

@@ -20,6 +20,7 @@ READY_TIMEOUT_SECONDS = 180.0
 STOP_TIMEOUT_SECONDS = 20.0
 """Time limit of a stop. Cassandra takes 5 s to flush and to shut down."""
 POLL_INTERVAL_SECONDS = 0.05
+SUSPEND_INTERVAL_SECONDS = 0.001
 PORTS = range(20_000, 32_768)
 """Ports for engines. Linux takes higher ports for outgoing connections."""
 SCRATCH_FOLDER = "scratch"
@@ -96,7 +97,8 @@ class Engine:
 
     def freeze(self) -> None:
         """Suspend the process until `resume`. It keeps its connections and does not respond."""
-        self._signal(signal.SIGSTOP)
+        if (pid := self.pid) is not None:
+            suspend(pid)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -109,6 +111,20 @@ class Engine:
         if (pid := self.pid) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def suspend(pid: int) -> None:
+    """Suspend a process and wait until all of its threads have stopped. On a busy machine some work on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    while any(_is_active(thread) for thread in Path(f"/proc/{pid}/task").glob("*/stat")):
+        sleep(SUSPEND_INTERVAL_SECONDS)
+
+
+def _is_active(thread: Path) -> bool:
+    with suppress(OSError):  # the thread has ended
+        state = thread.read_text().rpartition(") ")[2][:1]
+        return state not in "TtZX"
+    return False
 
 
 def is_listening(host: str, port: int) -> bool:

@@ -20,6 +20,7 @@ from notifier.devkit.engines.engine_process import (
     Engine,
     free_port,
     is_listening,
+    suspend,
 )
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
@@ -127,7 +128,7 @@ class Fleet:
         record = self.records()[name]
         if record.pid is None or not self._is_own_process(record.pid):
             raise UnusableEnvironment(f"{name} is not running.")
-        _signal(record.pid, signal.SIGSTOP)
+        suspend(record.pid)
         try:
             sleep(seconds)
         finally:

@@ -18,6 +18,7 @@ from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.connect import connect
 from notifier.adapters.redis.recent_events_and_load_limits import RedisBackpressure, RedisRecentEvents
 from notifier.adapters.valkey.server import ValkeyServer
+from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.slice import Pool, Slice, Step
@@ -124,7 +125,7 @@ def test_frozen_server_times_out_and_can_be_closed(server: ValkeyServer) -> None
         pressure = RedisBackpressure(client)
         pressure.level()
         assert server.pid is not None
-        os.kill(server.pid, signal.SIGSTOP)
+        suspend(server.pid)
         began = time.monotonic()
         with pytest.raises(CacheUnavailable):
             pressure.level()
