@@ -203,7 +203,7 @@ def unopened_mention() -> tuple[Processes, "Slow"]:
     return Processes(stage), Slow(reads_of(stage).people)
 
 
-def test_herd_one_load_of_facts() -> None:
+def test_herd_one_load_of_facts_and_burst() -> None:
     """A thousand concurrent opens of one cold inbox read its facts and its burst once."""
     processes, people = unopened_mention()
 

@@ -1,4 +1,4 @@
-"""The first page after months of absence, with many follows, costs a few bounded reads."""
+"""The first page after months of absence, or after many follows, costs a few reads."""
 
 from collections.abc import Awaitable, Callable, Sized
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.cli.in_memory_read_ports import reads_of
 from tests.flow.two_api_processes import KIM, Processes
-from tests.support.in_memory_system import Stage
+from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import SINCE
 
@@ -122,7 +122,7 @@ def test_user_who_has_just_followed_everybody_reads_no_older_bursts(stage: Stage
     assert timeline.burst_count <= 128  # the first read of the subjects' lists, which all viewers share
 
 
-def test_count_of_a_stream_reads_no_bursts_from_before_the_follows(stage: Stage) -> None:
+def test_count_of_a_stream_reads_one_run_from_before_the_follows(stage: Stage) -> None:
     newest = UserId("newest")
     stage.state.directory.assign_numbers([newest])
     for n in range(FOLLOWED):
@@ -132,6 +132,19 @@ def test_count_of_a_stream_reads_no_bursts_from_before_the_follows(stage: Stage)
     )
     assert run_sync(inbox.badge(newest)) == Badge(count=0, more=False)
     assert timeline.burst_count <= RUN_LENGTH
+
+
+def test_bursts_are_shown_from_the_moment_of_the_follow_on() -> None:
+    stage, moe = Stage(), UserId("moe")
+    stage.mention("nova")
+    stage.pass_time(minutes=1)
+    stage.state.directory.assign_numbers([moe])
+    stage.state.people.follow(moe, NOVA, stage.state.clock.now())
+    stage.mention("nova")
+    stage.pass_time(minutes=1)
+    assert Processes(stage).shown(0, moe) == ["mention:nova#2"]
+    uncached = build_uncached_inbox(reads_of(stage))
+    assert [str(item.entry.key) for item in run_sync(uncached.page(moe)).items] == ["mention:nova#2"]
 
 
 def ranged_stage() -> Stage:

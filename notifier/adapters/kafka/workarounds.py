@@ -102,6 +102,7 @@ class ClosingSelector(NetworkSelector):  # type: ignore[misc]  # the library has
         super().register_event(fileobj, event, task)
 
     def close(self) -> None:
+        self.stop()
         sockets = [*self._sockets]  # the library drops sockets of unfinished handshakes
         try:
             super().close()

@@ -104,10 +104,13 @@ class Viewer:
 
     @property
     def listed_subjects(self) -> Collection[Subject]:
-        """Return followed subjects that are not permanently muted or blocked; none if the account volume is OFF."""
+        """Return followed subjects that are not permanently muted or blocked, and whose volume is not OFF."""
         if self.account_preferences.volume is Volume.OFF:
             return []
-        return [subject for subject, since in self.follows.items() if since < NEVER]
+        followed = [subject for subject, since in self.follows.items() if since < NEVER]
+        if not self.volume:
+            return followed
+        return [subject for subject in followed if self.effective_volume(subject) is not Volume.OFF]
 
     @property
     def digest_subjects(self) -> Collection[Subject]:

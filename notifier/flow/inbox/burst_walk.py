@@ -20,8 +20,8 @@ MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
 """Age up to which a walk may leave out a burst that the pull index lacks."""
 
 VISIBLE_FROM_MARGIN = timedelta(hours=1)
-"""A walk leaves out bursts that opened more than this before their subject became visible. It examines younger ones: a
-burst whose opening time has just moved may still be listed at the earlier time."""
+"""A walk leaves out bursts that opened more than this before their subject became visible. The margin is for a burst
+whose opening time has just moved: it may still be listed at the earlier time."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""
@@ -39,8 +39,8 @@ class BurstWalk:
     pull: PullReader
     subjects: Collection[Subject]
     visible_from: Mapping[Subject, datetime]
-    """Time from which the viewer sees the bursts of a subject; all, for a subject without a time. The walk leaves out
-    most older bursts."""
+    """Time from which the viewer sees the bursts of a subject. Without a time the viewer sees all of them. The walk
+    leaves out most older bursts."""
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
     Otherwise the end of a page would reveal how many there are."""
@@ -55,7 +55,7 @@ class BurstWalk:
         if not self.is_started:
             self.is_started = True
             return await self._first_run()
-        subjects = subjects_visible_at(self.subjects, self.visible_from, self.after)
+        subjects = possibly_visible_subjects(self.subjects, self.visible_from, self.after)
         run = await self.timeline.older_than(subjects, self.after, RUN_LENGTH, self.authors)
         self.has_ended = len(run) < RUN_LENGTH
         if run:
@@ -103,13 +103,13 @@ class BurstWalk:
         return self.after is None or position < self.after
 
     def _may_see(self, position: InboxPosition) -> bool:
-        return bool(subjects_visible_at([position.burst.subject], self.visible_from, position))
+        return bool(possibly_visible_subjects([position.burst.subject], self.visible_from, position))
 
 
-def subjects_visible_at(
+def possibly_visible_subjects(
     subjects: Collection[Subject], visible_from: Mapping[Subject, datetime], position: InboxPosition | None
 ) -> Collection[Subject]:
-    """Return the subjects that may have bursts at the position or older that the viewer sees; all subjects for None."""
+    """Return all subjects but those whose bursts are all invisible from the position on. None: the newest position."""
     if position is None:
         return subjects
     latest = position.opened_at + VISIBLE_FROM_MARGIN

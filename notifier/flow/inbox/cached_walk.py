@@ -14,7 +14,7 @@ from notifier.flow.inbox.burst_walk import (
     RUN_LENGTH,
     VISIBLE_FROM_MARGIN,
     position_of,
-    subjects_visible_at,
+    possibly_visible_subjects,
 )
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import OLDEST_POSITION, PositionTuple, SubjectPositions
@@ -38,7 +38,7 @@ class CachedWalk:
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     visible_from: Mapping[Subject, datetime]
-    """Time from which the viewer sees the bursts of a subject; all, for a subject without a time."""
+    """Time from which the viewer sees the bursts of a subject. Without a time the viewer sees all of them."""
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
     Otherwise the end of a page would reveal how many there are."""
@@ -99,7 +99,7 @@ class CachedWalk:
                 self.after = horizon
 
     async def _from_store(self) -> Sequence[Burst]:
-        subjects = subjects_visible_at(self.subjects, self.visible_from, self.after)
+        subjects = possibly_visible_subjects(self.subjects, self.visible_from, self.after)
         run = await self.cache.older_than(subjects, self.after, self.authors)
         self.has_ended = len(run) < self.cache.run_length
         if run:

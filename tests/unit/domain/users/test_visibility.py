@@ -74,8 +74,9 @@ def test_temporary_mute_also_hides_bursts_opened_during_it() -> None:
     assert hidden_reason(burst(opened_at=NOW + HOUR), muted, now=NOW + HOUR) is None
 
 
-def test_only_permanently_muted_subjects_are_not_queried() -> None:
+def test_subjects_that_are_permanently_muted_or_off_are_not_queried() -> None:
     assert list(viewer(follows={OF_NOVA: NEVER, OF_EVE: NOW + HOUR}).listed_subjects) == [OF_EVE]
+    assert list(viewer(follows={OF_NOVA: NOON, OF_EVE: NOON}, volume=Volume.OFF).listed_subjects) == [OF_EVE]
 
 
 def test_personal_subject_is_visible_to_its_owner_only() -> None:
