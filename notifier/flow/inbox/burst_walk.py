@@ -103,7 +103,7 @@ class BurstWalk:
         return self.after is None or position < self.after
 
     def _may_see(self, position: InboxPosition) -> bool:
-        return bool(possibly_visible_subjects([position.burst.subject], self.visible_from, position))
+        return oldest_visible(position.burst.subject, self.visible_from) <= position.opened_at
 
 
 def possibly_visible_subjects(
@@ -112,8 +112,12 @@ def possibly_visible_subjects(
     """Return all subjects but those whose bursts are all invisible from the position on. None: the newest position."""
     if position is None:
         return subjects
-    latest = position.opened_at + VISIBLE_FROM_MARGIN
-    return [subject for subject in subjects if visible_from.get(subject, ALWAYS) <= latest]
+    return [subject for subject in subjects if oldest_visible(subject, visible_from) <= position.opened_at]
+
+
+def oldest_visible(subject: Subject, visible_from: Mapping[Subject, datetime]) -> datetime:
+    """Return the earliest opening time at which a walk examines the subject's bursts."""
+    return max(ALWAYS, visible_from.get(subject, ALWAYS) - VISIBLE_FROM_MARGIN)
 
 
 def position_of(listed: ListedItem) -> InboxPosition:

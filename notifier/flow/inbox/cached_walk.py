@@ -8,11 +8,10 @@ from itertools import islice
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.inbox.burst_walk import (
     LOWEST_KEY,
     RUN_LENGTH,
-    VISIBLE_FROM_MARGIN,
+    oldest_visible,
     position_of,
     possibly_visible_subjects,
 )
@@ -53,7 +52,9 @@ class CachedWalk:
     """Oldest position at which each list may have a visible burst."""
 
     def __post_init__(self) -> None:
-        self._oldest = [self._oldest_visible(subject_list.subject) for subject_list in self.lists]
+        self._oldest = [
+            (oldest_visible(subject_list.subject, self.visible_from), LOWEST_KEY) for subject_list in self.lists
+        ]
         self._update_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
         self._by_subject = {subject_list.subject: subject_list for subject_list in self.lists}
@@ -117,10 +118,6 @@ class CachedWalk:
         for subject_list, oldest in zip(self.lists, self._oldest, strict=True):
             if subject_list.complete_to > oldest:
                 yield subject_list
-
-    def _oldest_visible(self, subject: Subject) -> PositionTuple:
-        since = self.visible_from.get(subject, ALWAYS)
-        return OLDEST_POSITION if since == ALWAYS else (since - VISIBLE_FROM_MARGIN, LOWEST_KEY)
 
     def _positions(self) -> Iterator[PositionTuple]:
         """Yield all positions that are older than `after`, down to the horizon, newest first."""
