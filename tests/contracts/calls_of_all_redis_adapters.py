@@ -264,13 +264,15 @@ class Caches:
             await versions.remember(REMEMBERED)
 
         async def read(versions: Any) -> object:
-            with suppress(CacheUnavailable):  # the first look-up removes garbage in place of the burst stream
-                await versions.look_up([SCOPE], None)
-            result = await versions.look_up([SCOPE], None, [KIM])
-            if SCOPE not in result.versions:
-                await versions.insert_versions([SCOPE], "v2")  # as every reader does
-            await versions.close()
-            return result
+            try:
+                with suppress(CacheUnavailable):  # the first look-up removes garbage in place of the burst stream
+                    await versions.look_up([SCOPE], None)
+                result = await versions.look_up([SCOPE], None, [KIM])
+                if SCOPE not in result.versions:
+                    await versions.insert_versions([SCOPE], "v2")  # as every reader does
+                return result
+            finally:
+                await versions.close()
 
         def change() -> None:
             writer.begin([SCOPE], "c0")

@@ -171,10 +171,12 @@ def cached_client(url: str) -> Iterator[CachedApiClient]:
         TestClient(backend.app(), raise_server_exceptions=False) as client,
         TestClient(store) as store_client,
     ):
-        yield CachedApiClient(backend, client, ApiClient(backend, store_client))
-        with client.portal() as portal:
-            portal.call(backend.cached_versions.close)
-            portal.call(backend.reading.aclose)
+        try:
+            yield CachedApiClient(backend, client, ApiClient(backend, store_client))
+        finally:
+            with client.portal() as portal:
+                portal.call(backend.cached_versions.close)
+                portal.call(backend.reading.aclose)
 
 
 @contextmanager

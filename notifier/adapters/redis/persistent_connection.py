@@ -42,6 +42,7 @@ class PersistentConnection:
         self._pool = pool
         self._timeout = timedelta(seconds=timeout)
         self._connection: Any = None
+        self._is_closed = False
         self.server_state = 0
         """Number that changes with a new connection, unless it leads to the same data (`_identify_server`)."""
         self._identifies_server = identifies_server
@@ -54,8 +55,10 @@ class PersistentConnection:
 
         Raises RedisError or OSError. Only one task at a time may call this.
         """
+        if self._is_closed:
+            raise redis.ConnectionError("The connection was closed by its owner.")
         if self._connection is not None and await _is_unusable(self._connection):
-            await self.close(wait_closed=False)
+            await self._disconnect(self._connection)
         connection = self._connection
         if connection is None:
             connection = self._connection = self._pool.make_connection()  # type: ignore[no-untyped-call] # redis-py's own
@@ -75,8 +78,10 @@ class PersistentConnection:
         except TimeoutError as error:
             raise redis.TimeoutError(f"No answer within {self._timeout.total_seconds():g} s.") from error
         finally:
-            if not is_complete:  # also on cancellation: a late answer must not reach the next request
-                await self.close(wait_closed=False)
+            # Also on cancellation: a late answer must not reach the next request. And `close` does not disconnect a
+            # connection that is not connected yet.
+            if not is_complete or self._is_closed:
+                await self._disconnect(connection)
         return answers
 
     async def _identify_server(self, connection: Any) -> None:
@@ -94,12 +99,16 @@ class PersistentConnection:
             self.server_state += 1
         self._server_id = server_id
 
-    async def close(self, *, wait_closed: bool = True) -> None:
-        """Close the connection. With `wait_closed`, return after the transport is closed, so the event loop may end."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(RedisError):
-                await connection.disconnect(nowait=not wait_closed)
+    async def close(self) -> None:
+        """Close the connection for good, and return after its transport is closed, so that the event loop may end."""
+        self._is_closed = True
+        if self._connection is not None:
+            await self._disconnect(self._connection, wait_closed=True)
+
+    async def _disconnect(self, connection: Any, *, wait_closed: bool = False) -> None:
+        self._connection = None
+        with suppress(RedisError):
+            await connection.disconnect(nowait=not wait_closed)
 
 
 def _server_id(answers: Sequence[object]) -> ServerId | None:

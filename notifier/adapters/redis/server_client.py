@@ -86,6 +86,10 @@ class RedisClient(redis.Redis):
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
     """Pool that raises MaxConnectionsError if no connection becomes free in time. That error opens no circuit."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_closed = False
+
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call] # the library has no types here
@@ -94,6 +98,15 @@ class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
             if isinstance(error.__cause__, TimeoutError):
                 raise MaxConnectionsError(f"{MAX_CONNECTIONS} connections are in use.") from error
             raise
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        self._is_closed = True
+        await super().disconnect(inuse_connections)
+
+    async def release(self, connection: Any) -> None:
+        if self._is_closed:  # `disconnect` misses a connection that is not connected yet
+            await connection.disconnect(nowait=True)
+        await super().release(connection)
 
 
 class AsyncClient(redis.asyncio.Redis):
