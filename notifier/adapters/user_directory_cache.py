@@ -1,4 +1,4 @@
-"""Directory that caches the numbers of users, and the users of numbers.
+"""Directory that caches which number each user has.
 
 An assigned number never changes, so the cache is never stale.
 """

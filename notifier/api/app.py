@@ -77,7 +77,7 @@ def create(
         pdb_on_exception=False,
     )
     app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
-    # With `insecure_dev` a request may name its user without a token. FastInbox could only pass it to the routes.
+    # FastInbox needs tokens. With `insecure_dev`, requests may name their user without one, so the routes answer them.
     if not system.settings.insecure_dev:
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)

@@ -35,9 +35,8 @@ class Bursts(Protocol):
     ) -> None:
         """Write bursts and mentions. They are durable on return.
 
-        For each burst the higher version wins. The bursts are readable before `known_events` returns the events of the
-        mentions. `changed` replaces mentions written earlier, unless a write with a higher version of their burst has
-        changed them.
+        For each burst the higher version wins. Once `known_events` returns an event of the mentions, its bursts are
+        readable. `changed` replaces stored mentions, except those stored with a higher version of their burst.
         """
         ...
 
@@ -58,7 +57,7 @@ class RecentBursts(Protocol):
     """Bursts of all subjects. Blocking. Raises StoreUnavailable."""
 
     def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        """Return at most `limit` bursts that opened since `moment`, newest first, only those older than `after`."""
+        """Return at most `limit` bursts that opened since `moment`, newest first, from behind `after` on."""
         ...
 
 

@@ -48,8 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a crashed process that restarts within its lease gets its partitions back.
 
-    Only one process at a time may use an id. Without an id, the name of the subscription's owner is used, which may be
-    new with each start.
+    Only one process at a time may use an id. Without an id, the process is known by the owner of its subscription. If
+    this name is new with each start, the process may get other partitions.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -186,7 +186,7 @@ class Renderer:
         """Return the encoded part that all viewers share.
 
         Return None if the part differs for this viewer, because a user block hides names or the tweet. Also return None
-        while the burst opens in the future by our clock.
+        if the burst's opening time is still ahead of our clock.
         """
         burst = item.burst
         if len(item.mentioners) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
@@ -213,7 +213,7 @@ def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPositio
 
 
 def _etag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
-    """Return the page's ETag, which excludes the tokens: older tokens work for the same items."""
+    """Return the page's ETag. It ignores `seen` and `live`: older ones still work, so a client may keep them."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 

@@ -110,8 +110,8 @@ VerdictRule = Callable[[Mentioner], Verdict]
 The router calls the rule with `within_author_cap=True` first. If the rule refuses, no token of the author's cap is
 taken.
 
-A rule must not hold mentions by authors who have no operator verdict: the router does not look up whether their events
-were held before.
+A rule must not hold mentions by authors without an operator verdict. If such an event comes again, the router does not
+look up whether it is held already.
 """
 
 

@@ -15,7 +15,7 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.throttle import TierLimit
 
 ROW_KEY_BYTES = 24
-"""Bytes of a row's key without its subject: range, opening time, number, tier."""
+"""Bytes of the range, opening time, number and tier in a row's key. The subject's bytes come on top."""
 
 MIN_REFERENCE_RECIPIENTS = 1_000
 """Minimum recipients in a tier for a burst to be used as a speed reference."""

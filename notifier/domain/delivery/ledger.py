@@ -117,8 +117,8 @@ class SliceState:
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch proves that a worker has the task. If the claim is older, the task may be
-        lost, but the worker with the claim may still be running.
+        A claim made after the last dispatch proves that a worker has got the task. A claim from before proves nothing:
+        the task may be lost. But the worker with that claim may still be running.
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None
@@ -174,7 +174,7 @@ class BurstProgress:
         return rows is not None and rows.final_entry is not None
 
     def is_runnable(self, slice_state: SliceState, now: datetime) -> bool:
-        """Return whether the slice can run now, is running, or is held by a throttle."""
+        """Return whether nothing but a throttle or a running worker keeps the slice from starting."""
         if slice_state.final_entry or slice_state.is_deferred(now):
             return False
         return slice_state.slice.step is Step.ROWS or self.are_rows_finished(slice_state.slice)

@@ -112,7 +112,9 @@ def _pushed_tiers(burst: Burst) -> Sequence[Tier]:
         return ()
     if burst.key.subject.kind is Kind.SELF:
         return (Tier.P0,)
-    return TIERS_WITH_ALERTS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane no member is dormant
+    return (
+        TIERS_WITH_ALERTS if burst.lane is Lane.CELEBRITY else TIERS
+    )  # in the standard lane, dormant members are in P2
 
 
 def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:
@@ -122,7 +124,7 @@ def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCount
 
 
 def expected_share(lane: Lane, tier: Tier) -> float:
-    """Return the expected share of a tier. In the standard lane P2 includes dormant members."""
+    """Return the expected share of a tier. In the standard lane, dormant members are in P2."""
     return 1.0 if lane is Lane.STANDARD and tier is Tier.P2 else EXPECTED_SHARE[tier]
 
 

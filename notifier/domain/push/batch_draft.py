@@ -1,4 +1,4 @@
-"""Drafts: batches of the send log to write or close, with their devices."""
+"""Drafts: batches of alerts that are to be opened or closed in the send log."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -125,8 +125,8 @@ def in_doubt_draft(
 ) -> Draft:
     """Return a draft that closes a batch that was left open. `devices` are those of members who may still be alerted.
 
-    Any of the alerts may have arrived, so each counts as a failed attempt. Sending again here would ignore quiet hours,
-    and repeat the alerts forever if each worker crashes here.
+    Each alert counts as a failed attempt, and is retried like any other, although it may have arrived. Sending again
+    here would ignore quiet hours, and repeat the alerts forever if each worker crashes here.
     """
     attempts = [*batch.retries, *(_first_attempt(burst, device, batch) for device in devices)]
     failures = tuple(failure_in_doubt(attempt_state, now) for attempt_state in attempts)

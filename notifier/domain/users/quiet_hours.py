@@ -24,7 +24,7 @@ WAKE_INTERVAL = timedelta(minutes=15)
 """Alerts that quiet hours hold back are sent at a multiple of this time, if they can still be sent then.
 
 Without this, a slice would be queued nearly every minute, because the quiet hours of some member end then. Most quiet
-hours end on a quarter hour, and time zones differ by quarters of an hour, so most users wait no longer.
+hours end on a quarter hour, and time zones differ by quarters of an hour, so for most users nothing changes.
 """
 
 

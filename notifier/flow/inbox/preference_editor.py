@@ -52,7 +52,7 @@ class PreferenceEditor:
             await self.preferences.read(member),
             await self.preferences.read_account(member),
         )
-        # Not checked if the user has a preference already: the account may have been deleted since.
+        # Check the account only for a new preference: that of an existing one may have been deleted since.
         if subject not in preferences:
             await self._member(subject.owner)
         before = preferences.get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))

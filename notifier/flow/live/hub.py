@@ -247,7 +247,9 @@ class LiveHub:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
 
     def _reserve_stream(self, user: UserId) -> None:
-        if self.is_closed or self.stream_counts.total() >= self.max_streams:
+        if self.is_closed:
+            raise StreamsFull("This process is shutting down.")
+        if self.stream_counts.total() >= self.max_streams:
             raise StreamsFull(f"The limit is {self.max_streams} streams.")
         if self.stream_counts[user] >= MAX_STREAMS_PER_USER:
             raise TooManyStreams(f"The limit is {MAX_STREAMS_PER_USER} streams per user.")

@@ -60,7 +60,8 @@ def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterabl
     """Write each pair of rows: the first row to the subject table, the second to the block table.
 
     The first two columns of a subject row are its partition key. After an interruption the caller must write all rows
-    again. The subject table is written first: push suppression must see a new follow no later than the inbox does.
+    again. The subject table is written first: push suppression reads it, the inbox reads the block table, and push
+    suppression must see a new follow no later than the inbox does.
     """
     insert_by_subject, insert_by_block = inserts
     for chunk in batches(rows, BUFFERED_ROWS):

@@ -25,8 +25,8 @@ MAX_DEFERRAL_MS = 26 * 3_600_000
 """Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and the end of quiet hours
 may be rounded up to a quarter hour; the rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
-"""Interval of full scans, which go back at least MAX_DEFERRAL_MS. They find bursts that a stalled process deferred
-after their wake-up time."""
+"""Interval of full scans, which go back at least MAX_DEFERRAL_MS. They find bursts whose row a
+stalled process wrote after their wake-up time."""
 
 _INSERT = """
     INSERT INTO deferred_bursts (slot, bucket, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -69,10 +69,8 @@ class CassandraDeferredBursts:
         # Here and in `wake_due`, add the burst to one list before removing it from the other list. A crash in between
         # leaves the burst in both lists, and a later call repeats the step.
         #
-        # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
-        # this process stalls here, another process may wake the burst first. The higher timestamp then wins in both
-        # lists. A deferral that was decided before the wake-up time has no effect. A deferral that was decided later
-        # defers the burst again.
+        # If this process stalls here, another process may wake the burst first. Then the later of two times wins in
+        # both lists: the time at which the deferral was decided, and the wake-up time. They are the write timestamps.
         self._cluster.query_each(
             _INSERT, [(*_deferred_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in to_defer]
         )

@@ -73,9 +73,9 @@ def is_token_expired(reply: Reply) -> bool:
 
 
 def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the time since which the token is invalid, at most now.
+    """Return the time since which the token is invalid.
 
-    If Apple's clock is ahead, its time would also drop a device that registers again before that time.
+    At most `now`: Apple's clock may be ahead, and a later time would drop a device that registers again meanwhile.
     """
     timestamp = body.get("timestamp")
     if not isinstance(timestamp, int) or isinstance(timestamp, bool) or not 0 < timestamp < 10**_MAX_TIMESTAMP_DIGITS:

@@ -34,8 +34,8 @@ class SqliteLog:
         self._db = db
         self._clock = clock
         self._append_combined = WriteCombiner(self._write)
-        # Offsets and leases are written without a sync: syncs would slow down appends. If a power cut undoes such a
-        # write, records are only processed again.
+        # Leases, and committed offsets of consumer groups, are written without a sync: syncs would slow down appends.
+        # If a power cut undoes such a write, records are only processed again.
         self._relaxed = db.relaxed()
 
     def append(self, records: Sequence[Record]) -> None:

@@ -15,11 +15,11 @@ from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSinc
 MIN_KEPT_CHANGES = 50_000
 """A reader that is further behind may have to read everything again."""
 ROWS_PER_PRUNE = 1_000
-"""Old rows are deleted in groups of this size, in 0.3 ms, so that most transactions don't change the oldest page."""
+"""Old rows are deleted once there are so many, which takes 0.3 ms. Most transactions delete none."""
 ROWS_BETWEEN_PRUNES = 64
 """Rows that a BurstChangeWriter writes before it looks for old rows again."""
 LAPSE_KEY = ("", 0)
-"""Subject and seq of the row of a lapse. No burst has the number 0."""
+"""Subject and seq of the row of a lapse: viewer facts changed, but Redis missed it. No burst has the number 0."""
 
 _INSERT_CHANGE = "INSERT INTO burst_changes (subject, seq) VALUES (?, ?)"
 _DELETE_OLD_CHANGES = load_statement("prune_burst_change_feed")
