@@ -1,4 +1,4 @@
-"""Ctrl-C during imports prints one line and exits with the command's usual code."""
+"""Ctrl-C during startup prints one line and exits with the command's usual code."""
 
 import os
 import subprocess

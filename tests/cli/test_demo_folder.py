@@ -1,4 +1,4 @@
-"""`notifier demo` with a browser: output, page, kept folder and clean exit."""
+"""`notifier demo --keep` and `--fresh`: interrupted loads, foreign folders and folders in use."""
 
 import json
 import subprocess

@@ -16,7 +16,7 @@ import pytest
 from notifier.cli.supervisor.child import make_start
 from notifier.cli.supervisor.forkserver_client import MAX_CONSECUTIVE_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
-from tests.cli.forked_process import STARTS_WITHIN, fork_role, fork_server
+from tests.cli.fork_server_and_roles import STARTS_WITHIN, fork_role, fork_server
 from tests.cli.running_service import is_running, until
 
 ENDS_WITHIN = 60.0

@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
-from tests.cli.forked_process import fork_role, fork_server
+from tests.cli.fork_server_and_roles import fork_role, fork_server
 from tests.cli.terminal import run_in_terminal
 from tests.repo.repository_files import ROOT
 

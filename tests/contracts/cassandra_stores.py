@@ -1,4 +1,4 @@
-"""The contract stores on Cassandra, and a writer of user facts."""
+"""Cassandra backends and stores for the contract tests, and a writer of user facts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Subject, UserId
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.contracts.store_backends import MOST_BLOCKERS, PreferenceWriter, Store
 from tests.support.cassandra_keyspace import patient_queries
 from tests.support.fakes.clock import ManualClock

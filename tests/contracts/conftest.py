@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.user_directory_cache import CachedDirectory
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.event_log_backends import Logs, ManualLogs, in_kafka
-from tests.contracts.small_port_backends import Backend, in_memory, in_sqlite, migrated
+from tests.contracts.memory_and_sqlite_backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.store_backends import Store, memory_store, sqlite_store
 from tests.contracts.valkey_cluster_fixture import valkeys, valkeys_servers
 from tests.support.cassandra_keyspace import keyspace, truncated

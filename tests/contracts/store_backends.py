@@ -1,4 +1,4 @@
-"""Stores of the core flow on every backend, and writers of user facts."""
+"""In-memory and SQLite stores of the core flow, and writers of user facts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -50,15 +50,15 @@ from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
-from tests.support.fakes.push import MemoryPushSuppressions
-from tests.support.fakes.retractions import MemoryRetractions
-from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
-from tests.support.fakes.user_preferences import (
+from tests.support.fakes.preferences_and_user_blocks import (
     MemoryAccountPreferences,
     MemoryPreferences,
     MemorySubjectPreferences,
     MemoryUserBlocks,
 )
+from tests.support.fakes.push import MemoryPushSuppressions
+from tests.support.fakes.retractions import MemoryRetractions
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 MOST_BLOCKERS = 20

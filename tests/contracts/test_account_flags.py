@@ -9,7 +9,7 @@ from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.ids import Member
 from notifier.ports.user_directory import AccountFlags
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 
 ADA, BO = Member(7), Member(3 * SHARD_MEMBERS + 5)
 

@@ -10,7 +10,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member
 from notifier.ports.audience import ActiveSetEntry
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 NOW = hour_of(START)

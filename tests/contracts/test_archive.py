@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.ledger import StoredRow
-from tests.contracts.small_port_backends import Backend, in_memory
+from tests.contracts.memory_and_sqlite_backends import Backend, in_memory
 from tests.support.contract_examples import NOVA, ORION, audience_snapshot, burst, plan, slice_of
 from tests.support.fakes.clock import START
 

@@ -7,7 +7,7 @@ from notifier.codec import contains_user, pack
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.ids import UserId
 from notifier.ports.event_log import DeadLetter
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.contract_examples import event
 from tests.support.fakes.clock import START
 

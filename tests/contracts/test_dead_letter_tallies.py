@@ -1,4 +1,4 @@
-"""Lane tallies: changed by compare-and-set, and each stop is resumed once and audited."""
+"""Dead-letter tallies: changed by compare-and-set; each stop is resumed once and audited."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 HOUR = timedelta(hours=1)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from notifier.ports.event_log import DeadLetter
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 

@@ -26,7 +26,7 @@ from notifier.domain.push.device import (
     removal_of,
 )
 from notifier.ports.push import Devices
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 ADA, BEA = Member(7), Member(3 * SHARD_MEMBERS + 5)

@@ -15,7 +15,7 @@ from notifier.domain.bursts.held_mention import (
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.contract_examples import event
 from tests.support.fakes.clock import START
 

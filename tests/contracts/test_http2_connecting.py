@@ -14,7 +14,7 @@ from notifier.adapters.http2 import Http2Transport, Resolver
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Reply
 from tests.contracts.http2_transports import LONG_TIMEOUTS, RecordingHandler
-from tests.contracts.single_post import exchange_one, not_sent, port, post
+from tests.contracts.one_http2_request import exchange_one, not_sent, port, post
 
 
 @contextmanager

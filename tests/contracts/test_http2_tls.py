@@ -14,7 +14,7 @@ from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.ports.push import NoReply, Reply
 from tests.contracts.http2_transports import RecordingHandler
-from tests.contracts.single_post import exchange_one, not_sent, port
+from tests.contracts.one_http2_request import exchange_one, not_sent, port
 from tests.support.certificate_authority import Authority
 
 

@@ -1,4 +1,4 @@
-"""Reports of the inbox processes on every backend."""
+"""Inbox latency reports of the API processes, on every backend."""
 
 import time
 from collections.abc import Callable

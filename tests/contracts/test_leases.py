@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 TERM = timedelta(seconds=10)

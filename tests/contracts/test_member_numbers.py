@@ -9,7 +9,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
 from notifier.ports.user_directory import MIN_LEASED_NUMBERS, DirectoryEntry
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 
 USERS = [UserId(f"person {n}") for n in range(3_000)]
 

@@ -15,7 +15,7 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.small_port_backends import Backend, in_memory
+from tests.contracts.memory_and_sqlite_backends import Backend, in_memory
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 ADA = Subject(Kind.MENTION, UserId("ada"))

@@ -22,7 +22,7 @@ from notifier.domain.ids import Member
 from notifier.domain.token_bucket import BucketLimit
 from tests.contracts.valkey_cluster_fixture import Valkeys, cluster_in, running
 from tests.contracts.valkey_fixture import PATIENT
-from tests.support.valkey_cluster import replica, sentinel
+from tests.support.valkey_cluster_and_sentinel import replica, sentinel
 
 HOUR = timedelta(hours=1)
 EVENTS = {EventId("tweets", str(number)): "digest" for number in range(50)}

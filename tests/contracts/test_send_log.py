@@ -22,7 +22,7 @@ from notifier.domain.push.send_log import (
     SendLogKey,
     SilentReason,
 )
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 

@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 HOUR = timedelta(hours=1)

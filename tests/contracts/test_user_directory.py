@@ -3,7 +3,7 @@
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 
 NOVA = DirectoryEntry(user=UserId("nova"), member=Member(7), verified=True, deleted=True)
 RANGE = IdRange(prefix="u", first=10, count=5, first_member=Member(1000))

@@ -9,7 +9,7 @@ from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict
 from notifier.domain.ids import UserId
-from tests.contracts.small_port_backends import Backend
+from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.fakes.clock import START
 
 SECOND = timedelta(seconds=1)

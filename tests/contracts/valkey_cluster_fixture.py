@@ -12,7 +12,7 @@ import pytest
 from notifier.adapters.redis.connect import RedisClient, connect
 from notifier.devkit.engines.engine_process import Engine
 from tests.contracts.valkey_fixture import PATIENT
-from tests.support.valkey_cluster import nodes, slots
+from tests.support.valkey_cluster_and_sentinel import nodes, slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from tests.docs.page_command_runner import Reader
 from tests.repo.repository_files import ROOT
 
 TESTED_ELSEWHERE = {
-    "docs/tweet-service.md": "tests/client/test_example.py runs it, with the Python blocks between",
+    "docs/tweet-service.md": "tests/client/test_tweet_service_page_and_example.py runs it and its Python blocks",
     "docs/benchmarks.md": "its commands take minutes each; they are parsed, and tests/benchmarks runs some",
     "docs/cluster.md": "it needs engines; its commands are parsed, tests/services/test_cluster_service.py runs one",
 }
@@ -95,7 +95,7 @@ def test_every_page_with_commands_is_tested() -> None:
     with_commands = {page.name for page in PAGES if our_commands("".join(content for _, content in page.blocks))}
     assert with_commands == {page.name for page in RUN_PAGES} | TESTED_ELSEWHERE.keys()
     assert EXPECTED_OUTPUT.keys() <= with_commands
-    assert (ROOT / "tests/client/test_example.py").read_text().count("tweet-service.md")
+    assert (ROOT / "tests/client/test_tweet_service_page_and_example.py").read_text().count("tweet-service.md")
 
 
 @for_each_page

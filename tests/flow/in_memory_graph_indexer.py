@@ -35,8 +35,12 @@ from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import START
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.follow_import import MemoryFollowRuns
+from tests.support.fakes.preferences_and_user_blocks import (
+    MemoryAccountPreferences,
+    MemorySubjectPreferences,
+    MemoryUserBlocks,
+)
 from tests.support.fakes.user_directory import MemoryDirectory
-from tests.support.fakes.user_preferences import MemoryAccountPreferences, MemorySubjectPreferences, MemoryUserBlocks
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 Row = TypeVar("Row")

@@ -7,7 +7,7 @@ from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.operations.audience_count import AudienceCounter
-from tests.support.damaged_bitmaps import CorruptSets
+from tests.support.corrupt_member_sets import CorruptSets
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 

@@ -12,7 +12,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.indexing.audience_verification import AudienceVerification, ShardComparison
 from notifier.ports.audience import ShardBitmap
-from tests.support.damaged_bitmaps import CorruptSets
+from tests.support.corrupt_member_sets import CorruptSets
 from tests.support.in_memory_system import Stage
 
 BEA = UserId("bea")

@@ -14,7 +14,7 @@ from notifier.domain.ids import Subject, UserId
 from notifier.flow.indexing.bitmaps import REQUEST_INTERVAL
 from notifier.ports.event_log import Record
 from notifier.wiring.delivery import build_slice_worker
-from tests.support.damaged_bitmaps import CorruptSets
+from tests.support.corrupt_member_sets import CorruptSets
 from tests.support.in_memory_system import NOVA, Stage
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.interleavings.orders import Order, orders
 from tests.support.interleavings.scenarios import SCENARIOS
-from tests.support.interleavings.shared_requests import SHARED_REQUESTS
+from tests.support.interleavings.shared_request_scenarios import SHARED_REQUESTS
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

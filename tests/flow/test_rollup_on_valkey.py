@@ -24,7 +24,7 @@ from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
-from tests.contracts.small_port_backends import migrated
+from tests.contracts.memory_and_sqlite_backends import migrated
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.in_memory_system import Stage
 

@@ -1,4 +1,4 @@
-"""The live hub rests without clients, and misses nothing for the next client."""
+"""The live hub stops its tasks without clients, and misses nothing for the next client."""
 
 import asyncio
 import random

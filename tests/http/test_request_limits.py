@@ -1,4 +1,4 @@
-"""Request limits: every response shows the rest, and a user over the limit waits."""
+"""Request limits: every response shows the remaining requests, and a user over the limit waits."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How streams end or are refused: slow clients, tokens, limits and shutdown."""
+"""Streams end or are refused: slow clients, tokens, limits and shutdown."""
 
 import asyncio
 from dataclasses import replace

@@ -13,8 +13,8 @@ import pytest
 
 from tests.repo.repository_files import ROOT
 from tests.simulation.test_random_scenarios import CHUNK, PROVED
-from tests.support.simulator.run import trial
-from tests.support.simulator.scenarios.catalog import SCENARIOS
+from tests.support.simulator.run_and_shorten import trial
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import SCENARIOS
 
 CACHE_SCENARIOS = {
     "cache_adopted_page_kept_after_a_change": "retract, remembered",

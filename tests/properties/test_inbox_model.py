@@ -14,7 +14,7 @@ from notifier.flow.inbox.page import BADGE_LIMIT
 from tests.flow.unreliable_redis import Ending
 from tests.properties.expected_inboxes import KEPT_FOR, ShownItem
 from tests.properties.inbox_model_driver import CELEBRITIES, VIEWERS, World
-from tests.properties.open_inbox_pages import LiveProcess
+from tests.properties.stream_updated_pages import LiveProcess
 
 pytestmark = pytest.mark.timeout(300)
 """A run takes 15 s on an idle processor."""

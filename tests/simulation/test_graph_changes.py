@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Lane
 from tests.support.oracle import FOR_EVER
 from tests.support.simulator.checks import run_and_check
-from tests.support.simulator.scenarios.catalog import (
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import (
     crash,
     failing_call,
     first_followers,
@@ -18,7 +18,7 @@ from tests.support.simulator.scenarios.catalog import (
     stall,
     stalled_indexers,
 )
-from tests.support.simulator.scenarios.retractions import user_blocks
+from tests.support.simulator.scenarios.retractions_and_user_blocks import user_blocks
 from tests.support.simulator.script import Changed, FailureMode, Lost, Opened, Script, ScriptEntry, Tweeted
 
 pytestmark = pytest.mark.timeout(300)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.simulator.checks import violations_of
-from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import crash, failing_call, points, stall
 from tests.support.simulator.scenarios.moderation import held_mentions
 from tests.support.simulator.script import FailureMode, Fault
 from tests.support.simulator.simulation import Simulation

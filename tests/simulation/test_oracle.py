@@ -21,7 +21,7 @@ from tests.support.oracle import (
     State,
     Tweet,
 )
-from tests.support.simulator.snapshot_observer import snapshot_contradictions
+from tests.support.simulator.audience_snapshot_observer import snapshot_contradictions
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 KEY = ("mention", "nova", 1)

@@ -1,9 +1,9 @@
-"""Random scenarios with faults at random steps; a failing seed reports its shortest story."""
+"""Invariants hold under faults at random steps; a failing seed reports its shortest script."""
 
 import pytest
 
 from tests.support.simulator.random_script import random_script
-from tests.support.simulator.run import shortened, trial
+from tests.support.simulator.run_and_shorten import shortened, trial
 
 CHUNK = 25
 CHUNKS = 6

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.simulator.checks import COLLAPSE, violations_of
 from tests.support.simulator.population import BUDGETED
-from tests.support.simulator.scenarios.catalog import crash, many_restricted_bursts, points
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import crash, many_restricted_bursts, points
 from tests.support.simulator.simulation import Simulation
 
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from tests.support.simulator.checks import run_and_check
-from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
-from tests.support.simulator.scenarios.retractions import many_retractions
+from tests.support.simulator.oracle_input_reader import key_of
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import crash, failing_call, points, stall
+from tests.support.simulator.scenarios.retractions_and_user_blocks import many_retractions
 from tests.support.simulator.script import FailureMode, Fault, Retracted, Script, ScriptEntry, Tweeted
 from tests.support.simulator.simulation import Simulation
-from tests.support.simulator.snapshot import key_of
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -13,8 +13,8 @@ from tests.repo.repository_files import ROOT
 from tests.support.fakes.coordination import MemoryQueue
 from tests.support.simulator.port_proxy import SPLIT, WITHOUT_EFFECT
 from tests.support.simulator.random_script import random_script
-from tests.support.simulator.run import Trial, shortened, trial
-from tests.support.simulator.scenarios.catalog import IDLE, one_mention
+from tests.support.simulator.run_and_shorten import Trial, shortened, trial
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import IDLE, one_mention
 from tests.support.simulator.script import Changed, Killed, Opened, Script, ScriptEntry, Tweeted
 
 
@@ -35,8 +35,8 @@ def test_same_script_gives_same_story() -> None:
 def test_same_seed_gives_same_run_in_every_process() -> None:
     """A failure in one process is reproduced in the next: nothing depends on the order of a set of strings."""
     program = [
-        "from tests.support.simulator.scenarios.catalog import lane_changes, graph_changes",
-        "from tests.support.simulator.run import trial",
+        "from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import lane_changes, graph_changes",
+        "from tests.support.simulator.run_and_shorten import trial",
         "print([trial(scenario()).points for scenario in (lane_changes, graph_changes)])",
     ]
     runs = [

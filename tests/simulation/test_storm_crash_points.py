@@ -5,7 +5,7 @@
 
 import pytest
 
-from tests.support.simulator.scenarios.catalog import crash, points, storm
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import crash, points, storm
 
 SHARES = 14
 

@@ -63,6 +63,12 @@ from tests.support.fakes.inbox_cache_freshness import (
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
+from tests.support.fakes.preferences_and_user_blocks import (
+    MemoryAccountPreferences,
+    MemoryPreferences,
+    MemorySubjectPreferences,
+    MemoryUserBlocks,
+)
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -75,12 +81,6 @@ from tests.support.fakes.push import (
 from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
 from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
-from tests.support.fakes.user_preferences import (
-    MemoryAccountPreferences,
-    MemoryPreferences,
-    MemorySubjectPreferences,
-    MemoryUserBlocks,
-)
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 SECRET = "a secret of these tests, and of nobody else"

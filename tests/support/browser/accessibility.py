@@ -1,4 +1,4 @@
-"""Violations that axe finds on both pages, in each of their states."""
+"""Finds accessibility violations with axe on both pages, in each of their states."""
 
 from collections.abc import Iterable
 from typing import Any

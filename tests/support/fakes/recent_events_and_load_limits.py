@@ -1,4 +1,4 @@
-"""In-memory versions of the small caches; they can be wiped."""
+"""In-memory recent events, token buckets, backpressure and backlog report; they can be wiped."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from tests.support.interleavings.scenarios import SCENARIOS, Scenario
-from tests.support.interleavings.shared_requests import SHARED_REQUESTS, SharedRequests
+from tests.support.interleavings.shared_request_scenarios import SHARED_REQUESTS, SharedRequests
 
 ALL: Mapping[str, Scenario | SharedRequests] = {**SCENARIOS, **SHARED_REQUESTS}
 

@@ -38,9 +38,9 @@ from tests.support.fakes.inbox_cache_freshness import (
 )
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
+from tests.support.fakes.preferences_and_user_blocks import MemoryPreferences
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
-from tests.support.fakes.user_preferences import MemoryPreferences
 from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.port_proxy import Gate, proxied

@@ -13,7 +13,7 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
 from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryFollows
-from tests.support.fakes.user_preferences import MemoryUserBlocks
+from tests.support.fakes.preferences_and_user_blocks import MemoryUserBlocks
 from tests.support.interleavings.cached_api_processes import (
     FIRST,
     KIM,

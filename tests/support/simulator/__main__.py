@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 from tests.support.simulator.random_script import random_script
-from tests.support.simulator.run import shortened, trial
-from tests.support.simulator.scenarios.catalog import SCENARIOS
+from tests.support.simulator.run_and_shorten import shortened, trial
+from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import SCENARIOS
 
 
 def main() -> int:

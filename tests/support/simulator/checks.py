@@ -1,4 +1,4 @@
-"""Checks after a run that every promise holds, comparing the durable state with the oracle."""
+"""Checks all invariants after a run, comparing the durable state with the oracle."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS
 from notifier.flow.inbox.inbox import UncachedInbox
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.oracle import InboxMarks, Key, ObservedBurst, Oracle, ShardTiers, State
+from tests.support.simulator.audience_snapshot_observer import snapshot_contradictions
 from tests.support.simulator.checks_push import alert_violations
 from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.oracle_input_reader import StateReader, key_of
 from tests.support.simulator.population import BUDGETED, SHARDS
 from tests.support.simulator.script import Script
 from tests.support.simulator.simulation import Simulation
-from tests.support.simulator.snapshot import StateReader, key_of
-from tests.support.simulator.snapshot_observer import snapshot_contradictions
 
 # Content of bursts after retractions, compared with what the oracle leaves.
 

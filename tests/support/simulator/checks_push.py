@@ -12,9 +12,9 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import burst_alert, summary_alert
 from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason
+from tests.support.simulator.oracle_input_reader import key_of
 from tests.support.simulator.script import Failing, Fault, Killed, Outage, Part, Stalled, Wiped
 from tests.support.simulator.simulation import Simulation
-from tests.support.simulator.snapshot import key_of
 
 CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
 """Maximum number of alerts of a user within any span of this length."""

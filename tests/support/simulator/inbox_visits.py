@@ -11,8 +11,8 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, BurstItem, Page
 from tests.support.oracle import InboxMarks, Key, Oracle
+from tests.support.simulator.oracle_input_reader import ListBounds, StateReader, key_of
 from tests.support.simulator.script import Opened
-from tests.support.simulator.snapshot import ListBounds, StateReader, key_of
 
 T = TypeVar("T")
 

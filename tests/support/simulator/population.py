@@ -18,9 +18,9 @@ from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.clock import START
 from tests.support.oracle import FOR_EVER, Person
 from tests.support.simulator.durable_state import DurableState
-from tests.support.simulator.possible_states import InFlightChanges
-from tests.support.simulator.preference_changes import DIRECT_CHANGES, quiet_of
+from tests.support.simulator.in_flight_changes import InFlightChanges
 from tests.support.simulator.script import ONE, Changed, devices_of, platforms_of
+from tests.support.simulator.user_changes import DIRECT_CHANGES, quiet_of
 
 SINCE = START - timedelta(days=30)
 THRESHOLD = 1_000

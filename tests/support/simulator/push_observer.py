@@ -17,7 +17,7 @@ from notifier.domain.push.send_log import AlertOutcome, SendBatch
 from notifier.ports.ledger import Claims
 from tests.support.fakes.push import MemoryProvider
 from tests.support.oracle import InboxMarks
-from tests.support.simulator.snapshot import StateReader, key_of
+from tests.support.simulator.oracle_input_reader import StateReader, key_of
 
 LATE = timedelta(minutes=15)
 """Age of a burst from which its alert also summarizes older ones."""

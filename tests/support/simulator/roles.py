@@ -30,14 +30,14 @@ from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
 from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader, MemoryViewerVersionWriter
+from tests.support.simulator.audience_snapshot_observer import ObservedAudienceSnapshots, ObservedSets, SnapshotObserver
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.port_proxy import proxied
-from tests.support.simulator.preference_changes import ChangeApi
 from tests.support.simulator.push_observer import ObservedClaims, ObservedPhones, PushObserver
 from tests.support.simulator.scheduler import Process, Scheduler
 from tests.support.simulator.script import Part, Script
-from tests.support.simulator.snapshot_observer import ObservedAudienceSnapshots, ObservedSets, SnapshotObserver
+from tests.support.simulator.user_changes import ChangeApi
 from workers.slice_runner import Runner
 
 # Pull index of a process: bursts that Redis refused are remembered and sent first at the next call of any kind.

@@ -21,12 +21,13 @@ from notifier.flow.intake.gateway import Gateway, IntakeReceipt, IntakeStatus
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
 from tests.support.oracle import RetractionUpdate, Tweet
+from tests.support.simulator.audience_snapshot_observer import SnapshotObserver
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import Visits, run_sync
+from tests.support.simulator.oracle_input_reader import StateReader
 from tests.support.simulator.population import VIEWERS, Population
-from tests.support.simulator.preference_changes import LOGGED_CHANGES, PendingChange
 from tests.support.simulator.push_observer import PushObserver
-from tests.support.simulator.retractions import RetractionTracker
+from tests.support.simulator.retraction_tracker import RetractionTracker
 from tests.support.simulator.roles import Roles, Threads
 from tests.support.simulator.scenarios.devices import apply_device_change
 from tests.support.simulator.scenarios.moderation import operator
@@ -42,8 +43,7 @@ from tests.support.simulator.script import (
     Tweeted,
     VerdictChanged,
 )
-from tests.support.simulator.snapshot import StateReader
-from tests.support.simulator.snapshot_observer import SnapshotObserver
+from tests.support.simulator.user_changes import LOGGED_CHANGES, PendingChange
 
 # Errors logged by the loops of a run.
 

@@ -36,8 +36,8 @@ from notifier.domain.push.device_validation import web_subscription
 from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.preferences_and_user_blocks import MemorySubjectPreferences
 from tests.support.fakes.user_directory import MemoryDirectory
-from tests.support.fakes.user_preferences import MemorySubjectPreferences
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)

@@ -1,4 +1,4 @@
-"""Partitions retained through a rebalance are read again from their commits."""
+"""Kafka group membership: rebalances, commits and partitions without a leader."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

@@ -16,7 +16,7 @@ from notifier.ports.push import NoReply, Post, Reply
 from tests.support.alert_sender_builders import ALERT, android, device, installation, sent
 from tests.support.domain_examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
-from tests.support.firebase_admin_process import ByFirebaseAdmin, by_firebase_admin, new_connection
+from tests.support.firebase_admin_connection import ByFirebaseAdmin, by_firebase_admin, new_connection
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
 DEVICES = [android(number) for number in range(40)]
