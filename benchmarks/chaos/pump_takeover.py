@@ -1,4 +1,4 @@
-"""`takeover_s`: a router and coordinator dies, and another instance takes over its partitions."""
+"""`takeover_s`: a pump is killed, and another pump takes over its partitions."""
 
 import os
 import signal

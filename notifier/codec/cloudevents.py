@@ -121,7 +121,7 @@ class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
 
 
 class _Approved(_Followed, tag=FOLLOW_APPROVED_TYPE):
-    """An approved follow request. It is an ordinary follow: bursts from before the approval are not shown."""
+    """An approved follow request. It has the same effect as a follow."""
 
 
 class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):

@@ -63,7 +63,8 @@ class Settings:
         PROFILES[0],
         requirement=" or ".join(PROFILES),
         meaning="Technologies behind the ports ([architecture](architecture.md)). If neither an option nor the "
-        "environment sets it, the profile of the last `notifier up` on this data folder applies.",
+        "environment sets it, the profile of the last `notifier up` on this data folder applies. It also takes "
+        "precedence over the settings file.",
         is_valid=lambda name: name in PROFILES,
     )
     instance: str = setting(

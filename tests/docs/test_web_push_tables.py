@@ -51,7 +51,8 @@ def test_documented_numbers_equal_those_of_the_code() -> None:
     settings = BreakerSettings()
     for phrase in (
         f"multiple of {PADDING_STEP} bytes",
-        f"than {MAX_CONTENT_BYTES + OVERHEAD_BYTES:,} bytes",
+        f"has {MAX_CONTENT_BYTES:,} bytes",
+        f"body {MAX_CONTENT_BYTES + OVERHEAD_BYTES:,} bytes",
         f"more than {MAX_DEVICES} refusals",
     ):
         assert phrase in PAGE.text

@@ -74,10 +74,12 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
 @data_option
 @json_option
 def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path | None, as_json: bool) -> None:
-    """Release held mentions. They are delivered now, without alerts if the author's cap is used up.
+    """Release held mentions. They are delivered now.
+
+    If the author's cap is used up, a celebrity's followers get no alert; the mentioned account still gets one.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
-    held mentions by the author remain held. If the author's verdict is `deny` by now, nothing is delivered.
+    held mentions by the author remain held. If the author's verdict is `row` or `deny` by now, it applies.
     """
     from notifier.cli.opened_stores import open_stores
     from notifier.flow.intake.held_mention_release import HeldMentionRelease

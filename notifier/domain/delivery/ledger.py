@@ -13,7 +13,7 @@ from notifier.domain.timing import LATE_AFTER
 
 
 class Fact(StrEnum):
-    """Kinds of ledger entries, in rising rank. Of the final ones (PULLED, DEAD, DONE) the highest counts."""
+    """Kinds of ledger entries, in rising rank. PULLED, DEAD and DONE end a slice, and the highest of them counts."""
 
     DISPATCHED = "dispatched"
     """Queued for the n-th time."""

@@ -17,7 +17,7 @@ from notifier.domain.users.user_blocks import UserBlockChange
 MENTIONED_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
 FOLLOW_APPROVED_TYPE = "notifier.account.approved.v1"
-"""A follow request was approved. It counts as a follow from then on."""
+"""A follow request was approved. It has the same effect as a follow."""
 BLOCKED_TYPE, UNBLOCKED_TYPE = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
 CHANGED_TYPE = "notifier.account.changed.v1"
 SEEN_TYPE = "notifier.account.seen.v1"
