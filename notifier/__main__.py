@@ -9,7 +9,7 @@ from typing import NoReturn
 LONG_RUNNING_COMMANDS = ("up", "demo", "top", "api", "pump", "worker")
 """Commands that run until Ctrl-C, which ends them with exit code 0."""
 FINITE_OPTIONS = frozenset({"--headless", "--json", "--once"})
-"""Options with which such a command ends by itself. Ctrl-C then interrupts it."""
+"""Options that make such a command end by itself. Ctrl-C then ends it with INTERRUPTED_EXIT_CODE."""
 INTERRUPTED_EXIT_CODE = 130
 """Exit code of an interrupted command, as in a shell: a script must not continue as if the command had finished."""
 

@@ -104,7 +104,7 @@ class InFlightLimit:
     in_flight: int = 0
 
     async def run(self, call_count: int, call: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await `call` and return its result. `call_count` is the number of store calls that it makes together.
+        """Await `call` and return its result. `call_count` is how many store calls it has in flight at once.
 
         Raises StoreUnavailable at once if too many calls are in flight, and otherwise when the deadline has passed. A
         write may still take effect after its deadline. This is no context manager, because that would cost 17 µs
@@ -125,12 +125,12 @@ class InFlightLimit:
         return StoreUnavailable(f"No answer within {self.deadline.total_seconds():g} s.")
 
 
-# Time limits that a blocked event loop does not exceed by itself.
+# Time limits that do not expire merely because the event loop was blocked.
 
 LATE_TIMER_SECONDS = 0.05
 """A timer that is later than this shows that the event loop was blocked, not that an answer is late."""
 GRACE_SECONDS = 0.05
-"""Time that a late timer leaves the event loop, once, to read the answers that have arrived."""
+"""Extra time that a late timer gives the event loop, once per interval, to read answers that have arrived."""
 
 
 class RepeatingTimer:
@@ -140,7 +140,7 @@ class RepeatingTimer:
         self._loop = asyncio.get_running_loop()
         self._seconds = interval.total_seconds()
         self._callback = callback
-        self._has_waited = False
+        self._grace_used = False
         self._schedule(self._seconds)
 
     def cancel(self) -> None:
@@ -151,17 +151,17 @@ class RepeatingTimer:
         self._handle = self._loop.call_at(self._due, self._expire)
 
     def _expire(self) -> None:
-        if not self._has_waited and self._loop.time() - self._due > LATE_TIMER_SECONDS:
-            self._has_waited = True
+        if not self._grace_used and self._loop.time() - self._due > LATE_TIMER_SECONDS:
+            self._grace_used = True
             return self._schedule(GRACE_SECONDS)
-        self._has_waited = False
+        self._grace_used = False
         self._schedule(self._seconds)
         return self._callback()
 
 
 @asynccontextmanager
 async def limited(time_limit: timedelta) -> AsyncIterator[None]:
-    """Raise TimeoutError if the block takes longer, as a RepeatingTimer measures it."""
+    """Raise TimeoutError if the `async with` block takes longer than `time_limit`, measured by a RepeatingTimer."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as scope:
 

@@ -28,8 +28,8 @@ LOGGER = logging.getLogger("notifier.consumer_loop")
 BATCH_SIZE = 400
 """Maximum number of records per batch.
 
-The coordinator replaces a subject's head as many times for one mention in a batch as for a hundred. So larger batches
-raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+The coordinator replaces a subject's head equally often, whether a batch has one of its mentions or a hundred. So larger
+batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
 """Attempts at a single record that fails without an outage. After the last one, or after the error `Poison`, it becomes
@@ -185,7 +185,7 @@ class Loop:
 
     name: str
     step: Callable[[], object]
-    """Returns a true value if there may be more to do at once."""
+    """Returns a true value if the next step should follow without a pause."""
     idle: timedelta
     """Pause after a step that found nothing to do."""
     stop_signal: Signal

@@ -134,7 +134,7 @@ class Metrics:
         self.inbox_burst_loads = self._counter("inbox_burst_loads_total", "Bursts read from the store for inboxes.")
         self.inbox_feed_reads = self._counter("inbox_feed_reads_total", "Reads of the store's change feed.")
         self.inbox_warm_ups = self._counter(
-            "inbox_warm_ups_total", "Inboxes to read before their first opening.", "result"
+            "inbox_warm_ups_total", "Warm-ups: reads of an inbox before its user opens it.", "result"
         )
         self.inbox_partial = self._counter(
             "inbox_partial_total", "Inbox opens that fell back to a partial page, or failed."

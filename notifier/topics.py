@@ -60,7 +60,7 @@ PARTITION_COUNTS = {
 """Number of partitions of each stream."""
 
 MENTION_STREAMS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
-"""Streams that hold an event and then its mentions, in this order."""
+"""Streams that an event passes, in this order: first as an event, then as mentions."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
 """The stream of each lane of accounts."""

@@ -71,9 +71,9 @@ This limit matters for workers without `up`, which kills a role after 60 seconds
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the heartbeat."""
 SUSPENSION_SECONDS = 5.0
-"""Seconds between two checks above which the process or the machine was probably suspended.
+"""If two checks are further apart than this, the process or the machine was probably suspended.
 
-A suspended process sends no heartbeat, so `max_silence` starts again.
+A suspended process sends no heartbeat, so the watchdog counts its silence from the resumption.
 """
 
 EXIT_CODE = 70

@@ -20,7 +20,7 @@ class Runner:
     handler: Handler
 
     def __call__(self, name: str) -> SliceResult:
-        """Run the slice with this name. Turns errors into results."""
+        """Run the slice with this name, and turn errors into results."""
         try:
             slice_ = Slice.parse(name)
         except BadSubject as error:

@@ -31,6 +31,9 @@ class Backoff:
     jitter: float = 0.0
 
     def delay(self, earlier_failure_count: int, random_number: float = 0.0) -> timedelta:
-        """Return the delay after a failure that follows this many failures. 0 <= `random_number` < 1."""
+        """Return the delay after a failure. 0 <= `random_number` < 1.
+
+        `earlier_failure_count` is the number of failures in a row before this failure.
+        """
         step = min(self.longest / (1 + self.jitter), self.first * 2.0 ** min(max(earlier_failure_count, 0), 32))
         return step * (1 + self.jitter * random_number)

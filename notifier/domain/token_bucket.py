@@ -46,7 +46,7 @@ class TokenBucket:
         return max(timedelta(0), now - self.at)
 
     def with_time_at_most(self, now: datetime) -> Self:
-        """Return the bucket with its last refill at `now` at the latest.
+        """Return the bucket; if its last refill is after `now`, move that time back to `now`.
 
         Without this, a bucket earns nothing for a while after its clock was set back. Use it only for a bucket with a
         single clock: two clocks that disagree would both earn tokens for the same time.

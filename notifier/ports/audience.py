@@ -79,7 +79,7 @@ class ActiveSets(Protocol):
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         """Replace the stored entries of the same kind, last hour and shard, except those with a higher fencing token.
 
-        A write without a token counts as the lowest.
+        A write without a token loses to any write with one.
         """
         ...
 
@@ -162,7 +162,7 @@ class MemberSets(Protocol):
     def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
         """Replace the stored bitmap of each set and shard, unless it has a higher fencing token.
 
-        A write without a token counts as the lowest.
+        A write without a token loses to any write with one.
         """
         ...
 

@@ -42,8 +42,8 @@ class Queue(Protocol):
     def enqueue(self, slices: Sequence[Slice]) -> None:
         """Queue each slice in its pool.
 
-        Priority slices (`Slice.has_priority`) are delivered before all others of their pool, regardless of the process
-        and time of queueing. They wait at most for the one slice that each worker has received already.
+        Priority slices (`Slice.has_priority`) are delivered before all others of their pool. It does not matter which
+        process queued them, or when. They wait at most for the one slice that each worker has received already.
         """
         ...
 
@@ -64,7 +64,7 @@ class Throttles(Protocol):
         ...
 
     def ending_after(self, moment: datetime) -> Sequence[Throttle]:
-        """Return the throttles whose end is after `moment`, oldest first."""
+        """Return the throttles whose end is after `moment`, ordered by start."""
         ...
 
 

@@ -82,7 +82,7 @@ BurstStreamPosition = NewType("BurstStreamPosition", str)
 """Position of a reader in the stream of published bursts."""
 
 PLACEHOLDER_TTL = timedelta(seconds=15)
-"""Lifetime of a placeholder: longer than a write takes. Bulk writes renew their placeholders."""
+"""Lifetime of a placeholder (see ViewerVersionWriter): longer than a write takes. Bulk writes renew theirs."""
 
 VERSION_TTL = timedelta(hours=2)
 """Lifetime of a version. A reader that finds none reads the store again."""
@@ -171,11 +171,11 @@ class VersionLookup:
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     server_state: int = 0
-    """Number that changes if another server or a restarted one may answer: it may lack versions, or have old ones."""
+    """Changes if the answer may come from another or a restarted server, which may lack versions, or have old ones."""
 
 
 LOOKUP_SHARE = 3 / 4
-"""Share of a page's deadline after which a lookup without an answer fails. The store has the rest."""
+"""Share of a page's deadline after which a lookup without an answer fails. The rest is for reading the store."""
 
 
 class ViewerVersionWriter(Protocol):

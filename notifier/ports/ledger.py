@@ -63,8 +63,8 @@ class DeferredBursts(Protocol):
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         """Move the bursts from the list of unfinished bursts to this list.
 
-        `now` is the time of the decision, and is earlier than every wake-up time. Of a deferral and a wake-up the
-        newer decision applies. Of two deferrals the earlier wake-up time applies.
+        `now` is the time of the decision, and is earlier than every wake-up time. If another process wakes a burst
+        meanwhile, the newer decision applies. A burst that is deferred twice wakes at the earlier time.
         """
         ...
 

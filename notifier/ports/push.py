@@ -177,7 +177,7 @@ class NoReply:
 
     reason: str
     may_have_arrived: bool
-    """Whether a server may have received the request and act on it. False if it is certain that none did."""
+    """False only if it is certain that no server has received the request, or that none will act on it."""
 
 
 class Transport(Protocol):
@@ -210,8 +210,8 @@ class Devices(Protocol):
     def write(self, updates: Collection[DeviceUpdate]) -> None:
         """Store registrations and removals, in any order and concurrently with other writers of the same devices.
 
-        After return, every later read shows that members with a lower-ranking registration have lost the device. After
-        an interruption this is true for some of the devices. No member gains a device before all known earlier holders
+        Once the call has returned, no read shows a device with a member whose registration ranks lower. After an
+        interruption this is true for some of the devices. No member gains a device before all known earlier holders
         have lost it.
         """
         ...

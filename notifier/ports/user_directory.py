@@ -34,7 +34,7 @@ class Directory(Protocol):
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]: ...
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        """Return the permanent member number of each user, and assign one to users without. The empty ID has no number.
+        """Return the permanent member number of each user; assign one to users that have none. The empty ID gets none.
 
         Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. Some
         numbers may stay unused; they are in no set.
@@ -53,7 +53,7 @@ class Directory(Protocol):
         """Write the entries, replacing existing ones.
 
         Each number must be the user's own, leased by the caller, or above all assigned and leased numbers. The call
-        itself leases those above. Raises NumberTaken if a number belongs to another user, or the user has another
+        itself leases the numbers above. Raises NumberTaken if a number belongs to another user, or the user has another
         number.
         """
         ...

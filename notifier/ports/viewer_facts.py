@@ -50,7 +50,7 @@ class People(Protocol):
     async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
         """Return `member` and `viewer` in one call; None if the user does not exist or was deleted.
 
-        The result does not depend on `cached_member`. A right number makes the call faster: the account is read
+        The result does not depend on `cached_member`. A correct number makes the call faster: the account is read
         concurrently with everything else.
         """
         ...

@@ -23,7 +23,7 @@ MAX_RECORDING_DELAY = timedelta(minutes=5)
 """Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
 
 MAX_MISSED_ROUNDS = 3
-"""Age of the last roll-up, in intervals of the roll-up, above which the active sets count as outdated."""
+"""The active sets count as outdated if the last roll-up is older than this many roll-up intervals."""
 
 _HOURS_PER_DAY = 24
 

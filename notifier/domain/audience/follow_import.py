@@ -131,7 +131,8 @@ def _without_duplicates(keys: ImportKeys) -> ImportKeys:
 def cut_follow_rows(keys: ImportKeys) -> Iterator[FollowRowChunk]:
     """Yield the follow rows of sorted keys.
 
-    Of an account's followers in a block, the keys must have all or none. Otherwise rows would lack followers.
+    If the keys contain a follower of an account, they must contain all followers of that account in the same block.
+    Otherwise a block row would lack followers.
     """
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))

@@ -73,7 +73,7 @@ class IdRange:
 
 
 FindRangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
-"""For each (prefix, number), return the range of the prefix with the highest start up to the number."""
+"""For each (prefix, number), return the last range of the prefix that starts at or below the number, if any."""
 
 
 def split_id(user: UserId) -> tuple[str, int] | None:
@@ -96,9 +96,9 @@ class IdRangeCache:
         self._ranges: deque[IdRange] = deque(maxlen=MAX_CACHED_RANGES)
 
     def member_of(self, user: UserId) -> Member | None:
-        """Return the member according to a cached range.
+        """Return the member according to a cached range, if one contains the id.
 
-        The account may be deleted, or have another number in an entry of its own.
+        This proves nothing: the account may be deleted, or have an entry of its own with another number.
         """
         if (parts := split_id(user)) is None:
             return None
@@ -127,7 +127,7 @@ def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) 
 
 
 FindRangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
-"""For each member, return the range with the highest start up to the member."""
+"""For each member, return the last range that starts at or below the member, if any."""
 
 
 def users_in_ranges(members: Iterable[Member], find_ranges: FindRangesByMember) -> dict[Member, UserId]:

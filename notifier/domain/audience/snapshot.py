@@ -111,10 +111,10 @@ def take_snapshot(
 
 
 def _members_to_alert(audience: Audience, live: ShardSets, pushed_tiers: Collection[Tier]) -> Bits:
-    push_enabled, push_requested, alerted = live.push_enabled, live.push_requested, no_members()
+    push_enabled, push_requested, to_alert = live.push_enabled, live.push_requested, no_members()
     for tier, members in audience.tiers.items():
-        alerted = alerted | members & (push_enabled if tier in pushed_tiers else push_requested)
-    return alerted
+        to_alert = to_alert | members & (push_enabled if tier in pushed_tiers else push_requested)
+    return to_alert
 
 
 def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:

@@ -52,7 +52,7 @@ class HeldMention:
         return self.decision is None and now < self.since + MAX_DECISION_WAIT
 
     def withholds(self, *, released: bool) -> bool:
-        """Return whether an event that is read from the log is kept from the followers of these accounts.
+        """Return whether an event record from the log must not reach the followers of these accounts.
 
         A release logs the event again, with `released` set. That record passes unless the mention was dropped.
         """

@@ -43,7 +43,7 @@ class LoggedEvent(Event):
 
     @classmethod
     def for_release(cls, event: Event, now: datetime) -> Self:
-        """Return a released event. It counts as accepted now, because the wait is no delivery latency."""
+        """Return a released event. It counts as accepted now, so that the wait is not part of the delivery latency."""
         return cls(**_event_fields(event) | {"accepted_at": now}, released=True)
 
     @property

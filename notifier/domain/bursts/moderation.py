@@ -63,12 +63,12 @@ class MentionRefusal(StrEnum):
 
 
 AUTHOR_CAP = BucketLimit(capacity=20, refill=timedelta(minutes=3))
-"""Default of each author's cap: how many mentions of celebrities may send alerts."""
+"""Default of each author's cap: how many mentions of celebrities may cause alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorVerdict:
-    """An operator's verdict on an author. Of two verdicts the one with the later time wins."""
+    """An operator's verdict on an author. The verdict with the latest time wins."""
 
     user: UserId
     verdict: Verdict

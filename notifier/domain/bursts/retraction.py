@@ -103,7 +103,8 @@ def protection_key(author: UserId) -> RetractionKey:
 def erasure_key(author: UserId) -> RetractionKey:
     """Return the key of an erasure.
 
-    It is not `protection_key`: an erased author may write again and become protected, and then both retractions count.
+    It differs from `protection_key`, because an erased author may write again and become protected. Then both
+    retractions count.
     """
     return RetractionKey(f"erased/{author}")
 

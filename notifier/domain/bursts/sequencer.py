@@ -163,8 +163,8 @@ def with_late_bursts_restamped(head: Head, *, planned: Collection[int], now: dat
 def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[SequencedMention], *, nonce: str) -> Head:
     """Return the head after a retraction. `bursts` are the bursts that it changed, in the returned head's version.
 
-    A burst that is no longer public stops being the open burst. With that burst's old plan and opening time, a mention
-    that joined would not reach its audience.
+    A burst that is no longer public stops being the open burst. It keeps its old plan and opening time, so a mention
+    that joined it would not reach the mention's audience.
 
     The burst also stops being the first of its day. The next public burst to open becomes the first, even if a later
     burst of that day is open already.

@@ -123,8 +123,8 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, perio
 
 
 def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection[str], now: datetime) -> TierProgress:
-    of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
-    slice_states = sorted(of_tier, key=lambda slice_state: slice_state.slice.first)
+    in_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
+    slice_states = sorted(in_tier, key=lambda slice_state: slice_state.slice.first)
     final_entries = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
     last_end = (
         max((entry.at for entry in final_entries), default=None) if len(final_entries) == len(slice_states) else None

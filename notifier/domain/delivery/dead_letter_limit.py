@@ -78,7 +78,7 @@ class DeadLetterTally:
     version: int = 0
     """Rises by one with each change; 0 before the first."""
     seen: int = 0
-    """Number of records handled. Successes are added late. A record that is repeated may count twice."""
+    """Number of records handled. Successes are added later, in groups. A record that is repeated may count twice."""
     in_a_row: int = 0
     """Number of consecutive deaths up to now."""
     deaths: tuple[Death, ...] = ()
@@ -104,8 +104,8 @@ def count_death(
     if tally.stop is not None or not limit.is_enabled or _is_consecutive_death(tally, record):
         return tally
     earlier = tuple(death for death in tally.deaths if death.record != record)
-    died = Death(record=record, position=tally.seen + 1)
-    counted = replace(tally, seen=tally.seen + 1, in_a_row=tally.in_a_row + 1, deaths=(*earlier, died))
+    new_death = Death(record=record, position=tally.seen + 1)
+    counted = replace(tally, seen=tally.seen + 1, in_a_row=tally.in_a_row + 1, deaths=(*earlier, new_death))
     counted = _trimmed(counted, limit)
     kind = _exceeded(counted, limit)
     if kind is None:

@@ -34,7 +34,7 @@ class TierForecast:
     seconds: float | None
     """Time until the last row is written; None if it is not known, for example during a pause."""
     held_by: str | None
-    """The throttle that limits the tier, if any."""
+    """Id of the throttle that limits the tier, if any."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,10 @@ from notifier.domain.timing import LATE_AFTER
 
 
 class Fact(StrEnum):
-    """Kinds of ledger entries, in rising rank. PULLED, DEAD and DONE end a slice, and the highest of them counts."""
+    """Kinds of ledger entries, in rising rank.
+
+    If a slice has several final ones (PULLED, DEAD, DONE), the one with the highest rank counts.
+    """
 
     DISPATCHED = "dispatched"
     """Queued for the n-th time."""
@@ -117,7 +120,7 @@ class SliceState:
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch proves that a worker has got the task. A claim from before proves nothing:
+        A claim made after the last dispatch proves that a worker has got the task. An earlier claim proves nothing:
         the task may be lost. But the worker with that claim may still be running.
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):

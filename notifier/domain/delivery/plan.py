@@ -112,9 +112,8 @@ def _pushed_tiers(burst: Burst) -> Sequence[Tier]:
         return ()
     if burst.key.subject.kind is Kind.SELF:
         return (Tier.P0,)
-    return (
-        TIERS_WITH_ALERTS if burst.lane is Lane.CELEBRITY else TIERS
-    )  # in the standard lane, dormant members are in P2
+    # In the standard lane, dormant members are in P2.
+    return TIERS_WITH_ALERTS if burst.lane is Lane.CELEBRITY else TIERS
 
 
 def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:

@@ -277,7 +277,7 @@ def _fair_order(
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
     """Order candidates by tier. In a tier bursts take turns, so a small burst does not wait for all of a large one.
 
-    Of bursts with late alerts the newest begins, because its alert covers older bursts.
+    Among bursts with late alerts the newest goes first, because its alert covers the older ones.
     """
     turns: dict[object, int] = dict(credit.slice_counts)
     keyed = []

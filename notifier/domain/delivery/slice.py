@@ -63,9 +63,9 @@ Alerts of P0 (VIPs) pass all waiting slices, and wait only for running ones. A s
 """
 
 _PUSH_TIMING = PoolTiming(lease=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
-"""The lease is longer than the timeouts for a connection and an answer together: a worker can't renew it meanwhile.
+"""A worker can't renew its lease while it connects to a provider or waits for an answer.
 
-Slices expire late, because alerts may wait through quiet hours.
+So the lease is longer than both timeouts together. Slices expire late, because alerts may wait through quiet hours.
 """
 
 POOL_TIMINGS = {

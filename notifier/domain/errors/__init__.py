@@ -5,17 +5,17 @@ NotifierError
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeenToken  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
 │   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
-│   ├── BadDevice
-│   │   └── ForeignDevice
+│   └── BadDevice
+│       └── ForeignDevice
 ├── Unavailable                 a dependency doesn't answer now; retry (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
-│   ├── IssuerUnavailable
+│   └── IssuerUnavailable
 ├── DiskFull                    the disk is full; writes are refused, reads still work (HTTP 507)
 ├── UnusableEnvironment         this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  FolderNotEmpty  NotADataFolder  OtherWorld
-│   ├── Unwritable
-│   │   └── FileUnwritable
+│   └── Unwritable
+│       └── FileUnwritable
 ├── LaneStopped                 too many records of a processing lane became dead letters
 ├── Poison                      a record or blob that can never be used (dead letters)
 └── RuleFailed                  a configured tier rule failed for a shard (dead letters)

@@ -60,7 +60,7 @@ def members_to_alert_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """The members of one shard who are to be alerted of a late burst: who gets the alert, who needs none, who waits.
+    """The members of one shard to alert of a late burst, divided into those who get its alert, need none, or wait.
 
     The sets are updated while other bursts of the subject (sibling bursts) are examined, newest first.
     """

@@ -21,7 +21,7 @@ class BreakerSettings:
     failures_to_open: int = 5
     """Failures in a row until the breaker opens."""
     open_for: timedelta = timedelta(seconds=30)
-    """Shortest time that the breaker stays open. A half-open breaker waits for results this long from its `since`."""
+    """Shortest time that the breaker stays open. A half-open breaker waits as long for the results of trial calls."""
     max_open_for: timedelta = timedelta(minutes=10)
     """Longest wait that a service can impose: a service with a wrong clock must not stop alerts for good."""
     successes_to_close: int = 3

@@ -59,7 +59,7 @@ class AttemptState:
     """Time of the first failed attempt; before that, when the batch was written."""
     failed_attempts: int = 0
     late_burst_count: int = 0
-    """Number of bursts that a late alert covers, its own included; 0 if it was drafted in time."""
+    """Number of bursts that a late alert covers, its own included; 0 if the alert was not late."""
 
 
 class AlertOutcome(StrEnum):

@@ -105,5 +105,5 @@ class GraphRecord:
 
 
 def shard_key(shard: int) -> str:
-    """Return the log key of records about a shard. One partition has all of them, so one consumer handles them."""
+    """Return the log key of records about a shard: all are in one partition, so a single consumer handles them."""
     return f"shard/{shard}"

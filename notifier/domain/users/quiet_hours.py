@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 UTC_ZONE = "UTC"
 _DAY = timedelta(days=1)
-_SOME_QUARTER_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
+_QUARTER_HOUR_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
 
 
 def rounded_up_to_quarter_hour(quiet_end: datetime) -> datetime:
-    return quiet_end + (_SOME_QUARTER_HOUR - quiet_end) % WAKE_INTERVAL
+    return quiet_end + (_QUARTER_HOUR_ORIGIN - quiet_end) % WAKE_INTERVAL
 
 
 def _quiet_span(zone: tzinfo, hours: QuietHours, day: date) -> tuple[datetime, datetime]:

@@ -13,9 +13,10 @@ UserBlockEnds = Mapping[UserId, datetime]
 """When the blocks between one user and other accounts ended, by account; NEVER while a block is in force."""
 
 MAX_BLOCKERS = 10_000
-"""Maximum number of blockers that one request reads in the order of their user ids: 20 ms in SQLite.
+"""Maximum number of blockers that one request reads, in the order of their user ids.
 
-A million would take seconds. Blockers that the user follows are read in any case.
+Reading as many takes 20 ms in SQLite; a million would take seconds. Blockers that the user follows are read in any
+case.
 """
 
 
@@ -49,7 +50,7 @@ class UserBlock:
     until: datetime
     """When this block stopped hiding the accounts from each other; NEVER while it is in force."""
     sequence: int
-    """Sequence number of blocker and blocked (>= 1). The highest wins regardless of arrival order.
+    """Sequence number for this blocker and this blocked account (>= 1). The highest wins regardless of arrival order.
 
     On a tie the later `until` wins: a block wins over an unblock.
     """

@@ -120,7 +120,7 @@ class Viewer:
         return [subject for subject in self.listed_subjects if self.effective_volume(subject) is Volume.DIGEST]
 
     def effective_volume(self, subject: Subject) -> Volume:
-        """Return the effective volume of a subject. Account-wide volume does not apply to mentions of the viewer."""
+        """Return the subject's effective volume. The account-wide volume does not apply to mentions of the viewer."""
         account_volume = Volume.ALL if subject.kind is Kind.SELF else self.account_preferences.volume
         # Most viewers set no volume, and checking that costs less than hashing the subject.
         return (
