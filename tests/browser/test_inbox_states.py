@@ -19,7 +19,7 @@ def test_empty_inbox_shows_message(inbox_page: FakeInboxPage, inbox: Inbox) -> N
 
 
 def test_page_without_visible_rows_loads_the_next(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.items, inbox.first_page_is_empty = items(60), True
+    inbox.items, inbox.first_page_rows = items(60), 0
     inbox_page.open()
     expect(inbox_page.rows).to_have_count(50)
     count = len(inbox.calls("GET /v1/inbox"))
@@ -31,8 +31,14 @@ def test_page_without_visible_rows_loads_the_next(inbox_page: FakeInboxPage, inb
     expect(inbox_page.pill).to_be_hidden()
 
 
+def test_short_page_is_filled_until_the_list_is_full(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
+    inbox.items, inbox.first_page_rows = items(60), 2
+    inbox_page.open()
+    expect(inbox_page.rows).to_have_count(52)
+
+
 def test_failure_after_empty_page_offers_retry(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.items, inbox.first_page_is_empty, inbox.older_status = items(60), True, 503
+    inbox.items, inbox.first_page_rows, inbox.older_status = items(60), 0, 503
     inbox_page.open()
     retry_button = inbox_page.page.get_by_role("button", name="Older notifications didn’t load. Try again")
     expect(retry_button).to_be_visible()

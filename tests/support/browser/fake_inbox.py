@@ -55,8 +55,8 @@ class Inbox:
     )
     """Account-wide preferences."""
     partial: bool = False
-    first_page_is_empty: bool = False
-    """The first page is empty but has a next one: the newest bursts are not visible."""
+    first_page_rows: int | None = None
+    """Rows of the first page, fewer than requested: most of the newest bursts are not visible."""
     badge: Item | None = None
     """Replaces the counted badge."""
     page_gate: threading.Event = field(default_factory=threading.Event)
@@ -118,9 +118,10 @@ class Inbox:
         return f"as-of-{self.token_count}"
 
     def page(self, cursor: str | None, limit: int) -> Item:
-        if cursor is None and self.first_page_is_empty:
-            fields = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
-            return {"items": [], **fields}
+        if cursor is None and self.first_page_rows is not None:
+            items = self.items[: self.first_page_rows]
+            fields = {"seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
+            return {"items": items, "next": items[-1]["burst"] if items else TOP, **fields}
         start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
         end = start + limit
         if self.partial:

@@ -126,8 +126,9 @@ export class Loader {
     const { store } = inbox;
     store.restoreHidden(page, hidden, changes);
     inbox.announceNew(store.applyNewest(page, { show: show || inbox.isIdle(), changes, isolated: this.isolated }));
-    inbox.scheduleRender();
-    if (!store.items.length) this.loadOlder(); // visible rows may begin behind an empty page
+    inbox.render();
+    if (store.items.length) inbox.recheckFooter(); // a short page leaves the end of the list in view
+    else this.loadOlder(); // visible rows may begin behind an empty page
   }
 
   async loadOlder() {
