@@ -1,4 +1,4 @@
-"""Redis or Valkey adapters: pull index, small caches, push limits and live bus.
+"""Redis and Valkey adapters: pull index, small caches, push limits, live bus.
 
 All data is disposable: the server may be emptied at any moment.
 """

@@ -1,4 +1,4 @@
-"""User activity in Redis: bitmaps of the members who were active in an hour."""
+"""User activity in Redis: bitmaps of the members active in an hour."""
 
 import struct
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Connects to Redis at the configured address: one server, sentinels or a cluster."""
+"""Connects to one Redis server, through sentinels, or to a cluster."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Look-ups of viewer versions, one at a time, over one persistent connection to each server."""
+"""Connections for look-ups of viewer versions: one to each server."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class ClusterLookupConnection:
     def server_state(self) -> int:
         """Number of slot maps used and servers met so far.
 
-        If a slot moves to a node that is already connected, only the slot map is new.
+        Slot maps count, because a slot may move to a node that is already connected.
         """
         return self._slot_map_count + sum(node.server_state for node in self._nodes.values())
 

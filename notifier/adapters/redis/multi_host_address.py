@@ -41,11 +41,11 @@ def multi_host_address(url: str) -> MultiHostAddress | None:
         return None
     try:
         parts = split_url(url)
-        user, has_user, hosts = parts.netloc.rpartition("@")
+        user, at_sign, hosts = parts.netloc.rpartition("@")
         path = [unquote(part) for part in parts.path.split("/") if part]
         service = path.pop(0) if kind == SENTINEL else ""
         # redis-py parses all other options, such as a CA certificate, from the URL of a single server.
-        single_server_url = f"{scheme}://{user}{has_user}host/{'/'.join(path)}?{parts.query}"
+        single_server_url = f"{scheme}://{user}{at_sign}host/{'/'.join(path)}?{parts.query}"
         return MultiHostAddress(
             kind, [_host(host, DEFAULT_PORTS[kind]) for host in hosts.split(",")], service, _options(single_server_url)
         )

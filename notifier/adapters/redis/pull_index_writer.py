@@ -1,4 +1,4 @@
-"""Write side of the pull index in Redis: announcements, comparisons with the store, and rebuilds."""
+"""Write side of the pull index in Redis: announcements, comparisons, rebuilds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -208,7 +208,7 @@ class RedisPullIndex:
         return run_calls(self._client, merge_calls) if merge_calls else []
 
     def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
-        """Drop the part's lists older than `since`. While the part has too many lists, halve the covered time."""
+        """Drop lists whose bursts are all older than `since`. While too many lists are left, halve the covered time."""
         span, as_of_ms = as_of - since, to_ms(as_of)
         while True:
             comparison = ScriptCall(

@@ -1,4 +1,4 @@
-"""Push limits in Redis: provider rates, frequency caps, inbox latency reports, open circuits."""
+"""Push limits in Redis: provider rates, frequency caps, inbox latency, open circuits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Small disposable state in Redis: recent events, token buckets, backpressure and backlog report."""
+"""Small values in Redis: recent events, token buckets, backpressure, backlog report."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Clients of one Redis server, with short timeouts, a circuit breaker and no retries."""
+"""Clients of one Redis server: short timeouts, circuit breaker, no retries."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

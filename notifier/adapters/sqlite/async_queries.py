@@ -32,7 +32,8 @@ class PendingQuery:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        # The thread keeps this object until its next query. It must not keep the reader, to which the query refers.
+        # The thread keeps this object until its next query. Drop the query: it refers to the SqliteReader, which could
+        # not be garbage-collected otherwise.
         query = self._query
         del self._query
         if self.future.done():  # the caller stopped waiting while the query was queued
@@ -56,7 +57,10 @@ class PendingQuery:
 
 
 class QueryThreads:
-    """Workers, which start with the first query, and helpers, which start while all threads are stalled.
+    """Threads that run queries.
+
+    The worker threads start with the first query. A helper thread starts when a query arrives while all threads are
+    stalled, and ends when no query is queued.
 
     This class must not refer to the SqliteReader: garbage collection of the reader ends the threads.
     """

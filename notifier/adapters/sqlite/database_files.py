@@ -1,4 +1,4 @@
-"""Files of a data folder: their names, their durability, and the placement of shards."""
+"""Files of a data folder: names, durability and placement of shards."""
 
 import json
 from collections.abc import Iterable
@@ -26,7 +26,8 @@ class Files:
     inboxes: tuple[Database, ...]
     """Inbox rows and audience snapshots.
 
-    A snapshot is in the file of the rows that are written from it: a power cut that undoes it also undoes the rows.
+    A snapshot and the rows that are written from it share a file: a power cut that undoes the snapshot also undoes the
+    rows.
     """
 
     @classmethod

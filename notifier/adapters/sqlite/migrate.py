@@ -1,4 +1,7 @@
-"""Migrates a SQLite file in numbered steps, which are never edited once applied."""
+"""Migrates a SQLite file in numbered steps.
+
+A step must not be edited once it is applied.
+"""
 
 import hashlib
 import sqlite3
@@ -61,7 +64,7 @@ def migrate(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> int:
 
 
 def pending(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> list[str]:
-    """Return the names of the steps that `migrate` would apply. Creates the table `migrations` if it is missing."""
+    """Return the names of the steps that `migrate` would apply. Create the table `migrations` if it is missing."""
     migrations = _read_migrations(folder / kind)
     with db.write() as c:
         applied = _applied_numbers(c, migrations)
@@ -69,7 +72,7 @@ def pending(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> list[s
 
 
 def _read_migrations(folder: Path) -> list[SqliteMigration]:
-    """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
+    """Read the migrations. Raises FileNotFoundError if there are none: a broken wheel must not look up to date."""
     migrations = [SqliteMigration.read(path) for path in sorted(folder.glob("*.sql"))]
     if not migrations:
         raise FileNotFoundError(f"No migrations in {folder}.")

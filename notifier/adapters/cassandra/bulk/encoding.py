@@ -1,4 +1,7 @@
-"""Encodes inbox rows as CQL BATCH messages. Values that all rows share are encoded once."""
+"""Encodes inbox rows as CQL BATCH messages.
+
+Values that all rows share are encoded once.
+"""
 
 import struct
 from collections.abc import Iterator, Sequence

@@ -108,7 +108,7 @@ class CongestionWindow:
             self.consecutive_rejections += 1
 
     def on_failed(self, message_bytes: int) -> None:
-        """Remove a message that failed, but not because of the node's load."""
+        """Remove a message that failed for a reason other than the node's load."""
         self.bytes_in_flight -= message_bytes
 
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:

@@ -110,7 +110,10 @@ class ConcurrentQueries:
 
 DEADLINE = timedelta(seconds=2)
 MAX_IN_FLIGHT = 2_000
-"""Queries in flight, of all calls, at which further calls fail at once. They would probably miss the deadline."""
+"""Limit of the queries in flight, of all calls together. At the limit, further calls fail at once.
+
+They would probably miss the deadline.
+"""
 MAX_IN_FLIGHT_PER_CALL = 50
 """Maximum queries in flight per call. A call with thousands in flight could starve other calls."""
 

@@ -25,7 +25,7 @@ def batched_rows(write: str, rows: Sequence[Row]) -> tuple[str, Row]:
 
 
 def batched_writes(writes: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
-    """Do what `batched_rows` does, for several statements."""
+    """Join writes into an unlogged batch, as `batched_rows` does, but each with its own statement."""
     if len(writes) == 1:
         return writes[0]
     statements = "".join(f"{write}; " for write, _ in writes)
@@ -60,7 +60,7 @@ def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterabl
     """Write each pair of rows: the first row to the subject table, the second to the block table.
 
     The first two columns of a subject row are its partition key. After an interruption the caller must write all rows
-    again. The subject table is written first: push suppression reads it, the inbox reads the block table, and push
+    again. The subject table is written first. Push suppression reads it, the inbox reads the block table, and push
     suppression must see a new follow no later than the inbox does.
     """
     insert_by_subject, insert_by_block = inserts

@@ -55,7 +55,7 @@ def prepare_statements(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> No
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Yield a string itself, and the strings of a mapping, such as one with a statement per tier."""
+    """Yield the value if it is a string, or the strings of a mapping, such as one with a statement per tier."""
     candidates = value.values() if isinstance(value, Mapping) else [value]
     return (text for text in candidates if isinstance(text, str))
 

@@ -25,7 +25,7 @@ class NodeStatus:
     version: str = ""
     """Empty if a query to the node failed."""
     clock_lead: float = 0.0
-    """Smallest possible difference of the node's clock from ours, in seconds. Negative if it is behind."""
+    """Seconds that the node's clock is at least ahead (negative: behind); 0 if the round trip explains the lead."""
     settings: Mapping[str, str]
     """Settings that have a value, by name. Empty if a query to the node failed."""
 
@@ -86,7 +86,7 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def most_exact_reading(readings: Iterable[tuple[str, float]]) -> tuple[str, float]:
-    """Return the reading with the largest lead or delay: each is a lower limit, so the largest is the most exact."""
+    """Return the reading with the largest clock difference: each is a lower limit, so the largest is the most exact."""
     return max(readings, key=lambda reading: abs(reading[1]))
 
 
@@ -99,8 +99,8 @@ def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 
 
 def clock_lead_of(their_time: float, before: float, after: float) -> float:
-    """Return the smallest possible difference of a node's clock from ours, in seconds. Negative if it is behind.
+    """Return how many seconds a node's clock is at least ahead of ours; negative if it is behind.
 
-    `their_time` was read between our clock's readings `before` and `after`.
+    The node read `their_time` between our clock's readings `before` and `after`. If it lies between them, return 0.
     """
     return their_time - min(max(their_time, before), after)

@@ -171,7 +171,7 @@ class MigrationRegister:
 def _with_retries(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = PLAIN
 ) -> list[Any]:
-    """Run a statement, and repeat it during an outage. Use only for reads, and for idempotent writes of the holder."""
+    """Run a statement, and repeat it during an outage. Use only for reads and the lock holder's idempotent writes."""
     deadline = time.monotonic() + RETRY_TIMEOUT
     while True:
         try:

@@ -1,4 +1,7 @@
-"""Computes partition keys and TTLs. The keys of existing rows must not change."""
+"""Computes partition keys and TTLs.
+
+The keys of existing rows must not change.
+"""
 
 from datetime import UTC, datetime, timedelta
 from zlib import crc32

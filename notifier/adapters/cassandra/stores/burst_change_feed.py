@@ -1,4 +1,4 @@
-"""Stores the change feed of bursts, ordered by the clocks of the writers."""
+"""Stores the change feed of bursts, ordered by the writers' clocks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSinc
 BUCKET_MS = 10_000
 """Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""
 MAX_WRITE_DURATION = timedelta(seconds=1)
-"""Maximum duration of a write. During a longer write, readers may have read past the time in the rows. So the writer
-repeats a longer write with the current time."""
+"""Maximum duration of a write. If a write takes longer, readers may already have read past the time in its rows. So the
+writer repeats the write with the current time."""
 MAX_ATTEMPTS = 3
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
-"""Overlap of successive reads: each read begins this much before the start of the previous one. By a reader's clock, a
-row may become readable up to this long after the time in the row."""
+"""Overlap of successive reads: each read covers the rows since this long before the start of the previous read. By a
+reader's clock, a row may become readable up to this long after the time in the row."""
 MAX_POSITION_AGE = timedelta(minutes=5)
 """Maximum age of a valid position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000

@@ -150,8 +150,8 @@ class CassandraBursts:
         return known
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        # No time of the event is known here, so the TTL starts now. Of two refusals of an event the later wins; either
-        # is correct.
+        # The time of the event is not known here, so the TTL starts now. If an event is refused twice, the later
+        # refusal wins. Either is correct.
         ttl = ROW_LIFETIME // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, ttl) for o in outcomes]
         self._cluster.query_each(_PUT_REFUSAL, rows)

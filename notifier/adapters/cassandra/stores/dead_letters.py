@@ -1,4 +1,4 @@
-"""Stores dead letters, and tallies of the dead letters of each processing lane.
+"""Stores dead letters, and their tallies by processing lane.
 
 A letter is first written to `dead_letters`, and then to the list of its day in `dead_letters_by_day`.
 """
@@ -24,7 +24,7 @@ _SELECT_IDS_OF_DAY = "SELECT id FROM dead_letters_by_day WHERE day = ? LIMIT ?"
 
 _MS_PER_DAY = timedelta(days=1) // timedelta(milliseconds=1)
 READ_AHEAD = timedelta(minutes=5)
-"""How far days are read into the future, because the clock of the machine that wrote a letter may be ahead of ours."""
+"""How far into the future letters are listed, because the clock of the machine that wrote a letter may be ahead."""
 
 
 class CassandraDeadLetters:
@@ -33,8 +33,8 @@ class CassandraDeadLetters:
         self._clock = clock
 
     def put(self, letter: DeadLetter) -> None:
-        # If the response is lost, this method raises, and the caller puts the letter again. The second attempt may find
-        # the letter stored, also after a crash between the two tables. The list then gets the stored time.
+        # If the response is lost, this method raises, and the caller puts the letter again, as it does after a crash
+        # between the two writes. If the second attempt finds the letter stored, the list gets the stored time.
         at = to_ms(letter.at)
         if not self._cluster.compare_and_set(_INSERT_LETTER, (letter.id, letter.stage, letter.cause, letter.body, at)):
             at = self._cluster.query(_SELECT_LETTER, (letter.id,), profile=SERIAL)[0].at

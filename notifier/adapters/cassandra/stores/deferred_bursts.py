@@ -1,4 +1,4 @@
-"""Stores the list of deferred bursts, in quarter-hour slots of their wake-up time."""
+"""Stores the list of deferred bursts, in quarter-hour slots by wake-up time."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -69,8 +69,8 @@ class CassandraDeferredBursts:
         # Here and in `wake_due`, add the burst to one list before removing it from the other list. A crash in between
         # leaves the burst in both lists, and a later call repeats the step.
         #
-        # If this process stalls here, another process may wake the burst first. Then the later of two times wins in
-        # both lists: the time at which the deferral was decided, and the wake-up time. They are the write timestamps.
+        # If this process stalls here, another process may wake the burst first. In both lists the write timestamp of a
+        # deferral is the time of the decision, and that of a wake-up is the wake-up time. The later one wins.
         self._cluster.query_each(
             _INSERT, [(*_deferred_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in to_defer]
         )

@@ -1,4 +1,4 @@
-"""Stores devices: the ownership rows of each device, and the devices of each member.
+"""Stores the ownership rows of each device, and each member's devices.
 
 If two members register a device concurrently, each writer stores an ownership row and then reads all rows of the
 device. The writer that reads last sees both rows, and removes the device from the member that loses it.

@@ -1,4 +1,4 @@
-"""Writes inbox rows, and reads inbox rows and the newest bursts of many subjects."""
+"""Writes and reads inbox rows, and reads many subjects' newest bursts."""
 
 import asyncio
 import heapq
@@ -178,7 +178,7 @@ class _SubjectRowCursor:
 
 
 def _reaching(row_query: InboxRowQuery, rows: Sequence[InboxRow]) -> list[InboxRow]:
-    """Return the rows after the position that reach the member."""
+    """Return the rows that reach the member and come after the position."""
     older = rows if row_query.position is None else [row for row in rows if _position(row) < row_query.position]
     return [row for row in older if row.contains(row_query.member)]
 

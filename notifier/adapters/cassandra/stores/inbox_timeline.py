@@ -1,4 +1,4 @@
-"""Reads the timeline: bursts by subject and number, and a member's inbox rows."""
+"""Reads bursts and inbox rows, for inbox pages."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -80,10 +80,11 @@ async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> 
 
 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Yield queries: subjects, the number of a partition of bursts, and burst numbers.
+    """Yield the parameters of queries: subjects, a run (partition of bursts), and burst numbers.
 
-    A query returns each stored burst that has one of the subjects and one of the numbers, with at most
-    MAX_SUPERFLUOUS_ROWS superfluous rows. Subjects share queries: a query costs the client 90 us, and a row 2 us.
+    A query returns each stored burst of the run that has one of the subjects and one of the numbers. At most
+    MAX_SUPERFLUOUS_ROWS of them are not among the keys. Subjects share queries, because a query costs the client 90 µs,
+    and a row 2 µs.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):

@@ -64,7 +64,7 @@ def audit_entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
 def _try_append(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
     """Return whether the row was added.
 
-    If the response is lost, compare the stored hash with ours: it covers content and position.
+    If the response is lost, compare the stored hash with ours: a hash covers the row's content and position.
     """
     [applied] = cluster.compare_and_set_each([(_INSERT_ROW, (number, hash, body))])
     if applied is not None:

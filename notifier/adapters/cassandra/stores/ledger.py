@@ -1,4 +1,4 @@
-"""Stores the delivery ledger: plans, the list of unfinished bursts, ledger rows and claims.
+"""Stores the delivery ledger: plans, unfinished bursts, ledger rows and claims.
 
 The progress of a burst is assembled from its plan, its ledger rows and its claims.
 """
@@ -56,7 +56,7 @@ class LedgerRows:
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         # A lost response raises StoreUnavailable. An entry has no nonce, so a writer can't tell whether a stored row is
-        # its own, and False would be wrong for a write that succeeded.
+        # its own. To return False would be wrong if the write has succeeded.
         #
         # The error loses nothing. If a slice was recorded as queued but was not queued, it is queued again after its
         # timeout. If a slice was recorded as done, a worker that gets the slice again repeats idempotent work.
@@ -117,8 +117,8 @@ def _row_writes(entry: LedgerEntry) -> Sequence[BoundStatement]:
     """
     burst, (_, _, row_number) = entry.slice.burst, _row_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
-    # A null would be stored as a tombstone. UNSET_VALUE keeps an older value, but an update finds none: a repeating
-    # fact has no alert count.
+    # A null would be stored as a tombstone. UNSET_VALUE leaves the column as it is: empty, because only rows of
+    # repeating facts are updated, and those never have an alert count.
     alert_count = UNSET_VALUE if entry.alert_count is None else entry.alert_count
     values = entry.number, to_ms(entry.at), entry.people, entry.row_count, alert_count, entry.note
     insert: BoundStatement = _INSERT_ROW, (*key, *values)

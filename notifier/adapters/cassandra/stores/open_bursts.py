@@ -1,4 +1,4 @@
-"""Stores the list of unfinished bursts, in half-minute slots of their opening time.
+"""Stores the list of unfinished bursts, in half-minute slots by opening time.
 
 A cache has a start time for each slot: no unfinished burst of the slot is known to have opened earlier. So a full scan
 skips most slots without unfinished bursts, and most tombstones of removed bursts.

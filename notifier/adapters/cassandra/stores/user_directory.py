@@ -172,8 +172,8 @@ class CassandraDirectory:
         while new := [user for user in dict.fromkeys(users) if user and user not in members]:
             assigned = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
             # Write the table by member first, so that each user who has a number can be found by that number. After a
-            # crash in between, or if another process assigns a number first, some rows lead to users who have no
-            # number or a different one. The members of such rows are used nowhere.
+            # crash in between, or if another process assigns a number first, some rows are wrong: their user has no
+            # number, or a different one. The numbers in such rows are used nowhere.
             self._put_members(assigned)
             members |= self._assign(assigned)
         return members

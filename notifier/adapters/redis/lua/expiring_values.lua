@@ -4,7 +4,8 @@
 -- ARGV[1]  the name; '' only reads
 -- ARGV[2]  the value, any bytes
 -- ARGV[3]  TTL of the value in milliseconds
--- Returns the count of garbage, and names and unexpired values in turn. Expired values and garbage are deleted.
+-- Returns the count of garbage, and each name with an unexpired value, followed by the value. Expired values and
+-- garbage are deleted.
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -2,7 +2,8 @@
 --
 -- KEYS[1]    the part
 -- ARGV[1..]  subjects
--- A list whose newest burst opened before the part's `since` is deleted: without the list the part claims the same.
+-- A list whose newest burst opened before the part's `since` is deleted. A missing list claims the same: the subject
+-- has no burst since then.
 -- Two kinds of lists are complete from the part's `since` on, and get it as their own:
 --  - a list that an announcement created without a `since`: the rebuild found no other burst of the subject;
 --  - a list from a page of the rebuild, whose `since` has a fraction of a millisecond: no later page had more of its

@@ -3,14 +3,14 @@
 -- KEYS[1]  the part: a hash of packed lists, the nonce, `since` and `as_of`
 -- ARGV[1]  maximum number of bursts in a list
 -- ARGV[2]  in a rebuild, the nonce planted before the bursts were read from the store, as stored in the part
--- then, repeated: the subject; in a rebuild, the time since when the bursts are complete, '' for announcements; n; and
---          n times seq, opened_at, the seqs without a gap
+-- then, repeated: the subject; in a rebuild, the time since when the bursts are complete, otherwise ''; n; and n times
+--          seq and opened_at, with consecutive seqs
 --
 -- Returns the count of garbage, and 0 if data was lost since the nonce of a rebuild was planted, otherwise 1.
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
--- that opened at or after `since`. A rebuild sends its pages newest first, usually with a provisional `since` that has a
--- fraction of a millisecond. An older page moves `since` back, or finalize_pull_index_lists.lua does.
+-- that opened at or after `since`. A rebuild sends its pages newest first, usually with a provisional `since` that has
+-- a fraction of a millisecond. An older page moves `since` back, or finalize_pull_index_lists.lua does.
 -- opened_at rises with seq. A burst may be restamped to a later time, never to an earlier one, so the later value wins.
 
 local max_length = tonumber(ARGV[1])
@@ -86,7 +86,8 @@ local function announce(subject, incoming)
     return write(subject, incoming)
   end
   if incoming.first > last(list) + 1 then
-    -- Bursts in the gap were never announced, maybe those of other subjects too: invalidate the part until a rebuild.
+    -- Bursts in the gap were never announced. Bursts of other subjects may be missing, too: invalidate the part until
+    -- a rebuild.
     redis.call('HDEL', part, 'epoch', 'since')
     part_since = nil
   end

@@ -3,7 +3,7 @@
 -- KEYS[1]    the bitmaps of adjacent shards
 -- ARGV[1]    size of a shard's bitmap in bytes
 -- ARGV[2..]  positions of the shards within the key
--- Returns the count of garbage, which is deleted, and the bitmaps, without bytes behind the end of the stored value.
+-- Returns the count of garbage, which is deleted, and the bitmaps. A bitmap is cut off where the stored value ends.
 
 local header, size = checksum('', ''), tonumber(ARGV[1])
 local stored = redis.call('GETRANGE', KEYS[1], 0, #header - 1)

@@ -1,4 +1,4 @@
-"""Event log consumer: polls the partitions that it leases, and commits processed offsets."""
+"""Event log consumer: polls its leased partitions, and commits processed offsets."""
 
 import json
 import sqlite3
@@ -58,7 +58,7 @@ class PartitionShare:
 def take_share(
     c: sqlite3.Connection, identity: ConsumerIdentity, owned_epochs: Mapping[str, int], now: int
 ) -> PartitionShare:
-    """Renew the consumer's leases, free those above its share, and take free partitions up to its share."""
+    """Renew the consumer's leases, free those that exceed its share, and take free partitions up to its share."""
     until = now + _LEASE_MS
     share_size = _share_size(c, identity, now, until)
     leases = _leases(c, identity)

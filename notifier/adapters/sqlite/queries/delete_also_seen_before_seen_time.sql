@@ -1,5 +1,5 @@
--- Deletes rows of bursts that seen_at has reached. Digests, which are not in the table of bursts, are deleted if their
--- date is more than two days before seen_at: that date is over in every time zone.
+-- Deletes rows of bursts that opened at or before seen_at. Digests are not in the table of bursts. A digest is deleted
+-- if its date is more than two days before seen_at: that date is over in every time zone.
 DELETE FROM also_seen
 WHERE member = :member AND ((subject, seq) IN (
     SELECT bursts.subject, bursts.seq

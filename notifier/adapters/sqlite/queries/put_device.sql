@@ -1,4 +1,4 @@
--- Registers or removes a device. The later time wins; on a tie a removal, and then the higher member.
+-- Registers or removes a device. The later time wins; on a tie a removal wins, and then the higher member.
 INSERT INTO devices (device, platform, member, at, registration)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (device) DO UPDATE

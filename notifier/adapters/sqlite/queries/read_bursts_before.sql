@@ -1,4 +1,4 @@
--- Bursts of a subject after a position and not older than a floor, newest first. Reads the index backwards
+-- Bursts of a subject that opened since a given time, after a position, newest first. Reads the index backwards
 -- without sorting, and no further than the caller fetches.
 SELECT opened_at, subject, seq, blob, restricted_to
 FROM bursts

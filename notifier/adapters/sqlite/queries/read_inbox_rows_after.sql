@@ -1,4 +1,4 @@
--- Rows that follow a row, in key order.
+-- Next rows after a given row, in key order.
 SELECT member_range, inbox_window, subject, opened_at, seq, tier, members
 FROM inbox
 WHERE (member_range, inbox_window, subject, opened_at, seq, tier) > (?, ?, ?, ?, ?, ?)

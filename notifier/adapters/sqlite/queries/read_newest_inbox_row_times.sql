@@ -1,5 +1,5 @@
--- Time of each subject's newest row, up to a time, in an inbox window of a range. Newest first; subjects without rows
--- come last, with NULL.
+-- Opening time of each subject's newest row in an inbox window of a range. Only rows that opened at or before a given
+-- time count. The newest comes first; subjects without rows come last, with NULL.
 SELECT
     (
         SELECT max(opened_at)

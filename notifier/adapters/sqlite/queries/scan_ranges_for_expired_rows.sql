@@ -1,5 +1,5 @@
--- Next ranges, from a range on. The second column tells whether the range has rows of expired inbox windows. Each step
--- jumps to the next range.
+-- Next ranges with rows, from a given range on. The second column tells whether the range has rows of expired inbox
+-- windows. Each step jumps to the next range.
 WITH RECURSIVE ranges (member_range) AS (
     SELECT min(member_range) FROM inbox WHERE member_range >= :start
     UNION ALL

@@ -1,4 +1,4 @@
-"""Reads bursts, their progress, audience snapshots and inbox rows, with many short reads.
+"""Reads bursts, progress, audience snapshots and inbox rows in short reads.
 
 A long read would delay checkpoints of the write-ahead log.
 """

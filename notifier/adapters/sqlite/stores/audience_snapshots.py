@@ -1,4 +1,4 @@
-"""Stores audience snapshots in the inbox files, beside the rows that are written from them."""
+"""Stores each audience snapshot in the inbox file of its shard."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Stores bursts, their mentions, sequence heads, and the outcomes of events in core.db."""
+"""Stores bursts, mentions, sequence heads and outcomes of events in core.db."""
 
 import json
 import sqlite3

@@ -1,4 +1,7 @@
-"""Stores follows in core.db: rows of whole blocks, and members' own rows, which override those."""
+"""Stores follows in core.db.
+
+The row of a whole block has a follow by many of its members. A member's own row overrides it.
+"""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping

@@ -44,8 +44,8 @@ class ExpirySweep:
 
     def _sweep_ranges(self, start: int, limit: int) -> int:
         with self._db.read() as c:
-            condition = {"start": start, "first_kept_window": self._first_kept_window, "ranges": RANGES_PER_READ}
-            checked_ranges = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
+            parameters = {"start": start, "first_kept_window": self._first_kept_window, "ranges": RANGES_PER_READ}
+            checked_ranges = c.execute(_FIND_EXPIRED_RANGES, parameters).fetchall()
         expired_ranges = [member_range for member_range, has_expired in checked_ranges if has_expired]
         swept_count, next_range = self._delete(expired_ranges, limit) if expired_ranges else (0, None)
         if next_range is None:
@@ -54,7 +54,7 @@ class ExpirySweep:
         return swept_count
 
     def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
-        """Return the number of deleted rows, and the first of `ranges` that was not reached; None if all were."""
+        """Delete expired rows. Return how many, and the first of `ranges` that was not reached; None if all were."""
         swept_count = 0
         with self._db.write() as c:
             for member_range in ranges:

@@ -1,4 +1,4 @@
-"""Reads bursts from core.db, and inbox rows from the inbox files, for inbox pages."""
+"""Reads bursts (core.db) and inbox rows (inbox files), for inbox pages."""
 
 import heapq
 import json
@@ -139,9 +139,10 @@ def _newest_bursts(
 
 
 def _upper_bound(subject: str, position: InboxPosition | None) -> tuple[int, int]:
-    """Return the time and number below which this subject's bursts come after the position. The newest come first.
+    """Return an opening time and a burst number: the subject's bursts below this pair come after the position.
 
-    Bursts of the same time are listed by descending subject. So a lower subject's bursts of that time come later.
+    Bursts are listed newest first, and those of the same time by descending subject. So of the bursts that opened at
+    the position's time, all of a lower subject come after the position, and none of a higher subject.
     """
     if position is None:
         return MAX_INT64, MAX_INT64
@@ -162,8 +163,8 @@ def _windows(c: sqlite3.Connection, member_range: int, position: InboxPosition |
 def _newest_rows(c: sqlite3.Connection, query: _RowQuery, window: int, limit: int) -> Iterator[InboxRow]:
     """Return the newest rows of an inbox window that reach the member, over all subjects.
 
-    Subjects are read in the order of their newest row. Once `best` is full, a subject whose newest row is older than
-    `best` ends the loop: a statement for each of thousands of subjects would take 0.2 s.
+    Subjects are read in the order of their newest row. Once `best` is full, the first subject whose newest row is older
+    than all rows in `best` ends the loop. A statement for each of thousands of subjects would take 0.2 s.
     """
     best: list[StoredInboxRow] = []
     position, key = query.position, (range_of(query.member), window)

@@ -33,12 +33,12 @@ def append_to_audit(
 
 
 def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
-    """Yield each body, oldest first, and whether its hash is right."""
-    number, previous = 0, b""
+    """Yield the body of each row, oldest first, and whether its content and position are unchanged."""
+    number, previous_hash = 0, b""
     while page := _read_page(db, number):
         for _, stored_hash, body in page:
-            yield body, stored_hash == _chain_hash(previous, body)
-            previous = stored_hash
+            yield body, stored_hash == _chain_hash(previous_hash, body)
+            previous_hash = stored_hash
         number = page[-1][0]
 
 

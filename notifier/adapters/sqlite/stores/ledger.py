@@ -1,4 +1,4 @@
-"""Stores the delivery ledger in core.db: plans, unfinished bursts, entries, claims and deferred bursts."""
+"""Stores plans, unfinished bursts, ledger entries, claims and deferred bursts in core.db."""
 
 import sqlite3
 from collections import defaultdict

@@ -245,7 +245,7 @@ class SqliteUserBlocks:
 def user_blocks_of(
     c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int
 ) -> UserBlockEnds:
-    """Return, by other account, the end of the user blocks with the member: the later one of both directions.
+    """Return when the user blocks between the member and each other account end: the later end of both directions.
 
     Of the accounts that block the member, only the first `max_blockers` by id and the followed ones are included.
     """

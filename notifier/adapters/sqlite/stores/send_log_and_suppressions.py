@@ -140,7 +140,10 @@ def _suppressed_members(c: sqlite3.Connection, parameters: Parameters) -> Iterat
 
 
 def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
-    """Return the members of block rows that began after the opening, except those with an own row from before."""
+    """Return the members of block follows that began after the opening.
+
+    Leave out members whose own row has an earlier follow: it overrides the block row.
+    """
     members = {
         member for row in c.execute(_SELECT_LATE_BLOCK_FOLLOWS, parameters) for member in _members_of_block(*row)
     }

@@ -1,4 +1,7 @@
-"""Reads and writes one user's state in core.db. Each read is one consistent snapshot."""
+"""Reads and writes one user's state in core.db.
+
+Each read is one consistent snapshot.
+"""
 
 import sqlite3
 from collections.abc import Collection, Mapping
