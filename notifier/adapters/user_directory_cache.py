@@ -11,7 +11,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.ports.user_directory import Directory, DirectoryEntry
 
 MAX_GENERATION_ENTRIES = 131_072
-"""Maximum number of entries in one generation. The two generations of both caches take about 60 MB at most."""
+"""Maximum number of entries in one generation. A directory has two caches of two generations: about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,7 +51,7 @@ class CachedDirectory:
 
 
 class TwoGenerationCache(Generic[K, V]):
-    """Cache in two generations: a full new generation replaces the old generation.
+    """Cache in two generations. When the new generation is full, it becomes the old one, and a new one begins.
 
     A read copies an old entry to the new generation, so only unused entries are lost. Thread-safe: at worst, concurrent
     calls load the same key twice.

@@ -1,4 +1,4 @@
-"""Server-sent events: a response that stays open until its source ends or the client disconnects."""
+"""Stream server-sent events until the source ends or the client disconnects."""
 
 import asyncio
 import logging
@@ -54,7 +54,7 @@ class _Body(ASGIResponse):
         self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Not opened in the route: if the client disconnected before this call, nothing would close the source.
+        # Open the source here and not in the route: if the client disconnected in between, nothing would close it.
         self._source.open()
         try:
             await self.start_response(send)

@@ -1,4 +1,4 @@
-"""HTTP server: Granian embedded in this process, until SIGTERM or SIGINT."""
+"""HTTP server: runs Granian in this process until SIGTERM or SIGINT."""
 
 import asyncio
 import logging

@@ -86,7 +86,7 @@ class OpaqueIds:
         """Raises BadCursor."""
         position = self._decrypt("cursor", viewer, cursor, _Position)
         if position is None:
-            raise BadCursor("Begin again without one.")
+            raise BadCursor("Begin again without a cursor.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
@@ -97,7 +97,7 @@ class OpaqueIds:
         """Raises BadCursor."""
         position = self._decrypt("gap", viewer, cursor, _Position)
         if position is None or position.burst.subject != str(subject):
-            raise BadCursor("Begin again without one.")
+            raise BadCursor("Begin again without a cursor.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def encode_seen(self, seen: SeenToken) -> str:
@@ -109,7 +109,7 @@ class OpaqueIds:
         """Raises BadSeenToken."""
         decoded = self._decrypt("seen", viewer, token, _Seen)
         if decoded is None:
-            raise BadSeenToken("Load the inbox again to get a new one.")
+            raise BadSeenToken("Load the inbox again to get a new token.")
         return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
 
     def event_id(self, viewer: UserId, position: StreamPosition) -> str:

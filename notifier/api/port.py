@@ -1,4 +1,4 @@
-"""Reserve the API port for one service and share it among that service's processes.
+"""Reserve the API port for one service, whose processes share it.
 
 With SO_REUSEPORT the sockets of one system user share a port, and Linux spreads new connections over them. The kernel
 does not check whether the programs belong together: two services could split the requests of one port without an
@@ -40,8 +40,8 @@ def reserve_port(host: str, port: int) -> Iterator[Address]:
         probe = stack.enter_context(_bound_socket(host, port, reuse_port=False))
         address = _address(probe)
         if BALANCES_CONNECTIONS:
-            # Keep the probe bound: otherwise the kernel could give the port to a program that asks for any free port,
-            # while none of our processes listens. Our processes can still bind the port, because the probe does not
+            # Keep the probe bound. Otherwise, while none of our processes listens, the kernel could give the port to a
+            # program that asks for any free port. Our processes can still bind the port, because the probe does not
             # listen and all set SO_REUSEADDR.
             stack.enter_context(_lock(address))
         else:
@@ -104,7 +104,7 @@ def _bound_socket(host: str, port: int, *, reuse_port: bool) -> socket.socket:
 
 
 def _lock(address: Address) -> socket.socket:
-    """Prevent other notifiers from reserving the port: while no process of ours listens, their probe succeeds.
+    """Keep other notifiers from reserving the port: their probe would succeed while none of our processes listens.
 
     The lock is an abstract UNIX socket. Its name belongs to the same network namespace as the port, and disappears
     with the socket.

@@ -1,4 +1,4 @@
-"""Error responses in RFC 9457 format, and the mapping from errors to HTTP statuses."""
+"""Error responses (RFC 9457), and the mapping from errors to HTTP statuses."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Thread pool through which an API process calls blocking code from its event loop."""
+"""Thread pool for blocking calls from an API process's event loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log import EventLog, Record
 
 MAX_THREADS = 64
-"""The threads mostly wait for the log or the store, and a waiting thread costs almost nothing."""
+"""Maximum number of threads. They mostly wait for the log or the store, and a waiting thread costs almost nothing."""
 BURSTS_PER_READ = 500
 """Maximum bursts of one read, so that a read takes only a few milliseconds."""
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RequestThreads:
-    """No thread starts before the first call."""
+    """Thread pool of one process. No thread starts before the first call."""
 
     __slots__ = ("_pool",)
 

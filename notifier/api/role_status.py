@@ -1,4 +1,4 @@
-"""Processes of `notifier up`: their ids and replacements, a demo's loading progress, and merged metrics."""
+"""Processes of `notifier up`, a demo's loading progress, and merged metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Celery applications, one for each pool.
 
-Celery only wakes workers. The ledger holds the work, so Celery must not store results, or repeat or schedule tasks.
+Celery only wakes workers. The ledger holds the work, so Celery must not store results, repeat tasks or schedule tasks.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,11 +34,11 @@ VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which kombu puts an unacknowledged task back into its Redis queue.
 
 A worker hands a slice back after TIME_SHARE, so a task that stays unacknowledged for this long probably belongs to a
-dead worker. Its slice was normally queued again from the ledger long ago, and the restored task finds nothing to do.
+dead worker. Normally the slice was queued again from the ledger long before, and the restored task finds nothing to do.
 """
 
 PRODUCER_TIMEOUT = 1.0
-"""Seconds to wait for the broker in a producer, and for a connection in any process.
+"""Seconds that a producer waits for the broker, and that any process waits for a connection.
 
 Unsent tasks are queued again from the ledger.
 """
@@ -57,7 +57,7 @@ MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PU
 """P0 tasks that a push worker may prefetch: the whole credit that the dispatcher reserves for P0 slices."""
 
 WORKER_TIMEOUT = 5.0
-"""Seconds to wait for the broker in a worker. After a timeout the worker only has to connect again."""
+"""Seconds that a worker waits for the broker. After a timeout the worker only has to connect again."""
 
 
 class BrokerConnection(Connection):
@@ -183,7 +183,10 @@ def _queues(broker: str, pool: Pool) -> list[Queue]:
     priority_queue_class: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue
     arguments = None if is_redis(broker) else QUORUM_ARGUMENTS
     return [
-        *(priority_queue_class(urgent, routing_key=urgent, queue_arguments=arguments) for urgent in priority_names),
+        *(
+            priority_queue_class(priority_name, routing_key=priority_name, queue_arguments=arguments)
+            for priority_name in priority_names
+        ),
         queue_class(name, routing_key=name, queue_arguments=arguments),
     ]
 

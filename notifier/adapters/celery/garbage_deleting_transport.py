@@ -101,7 +101,7 @@ class TaskClient(Redis):
 
 
 class GarbageDeletingQoS(redis.QoS):
-    """Record of unacknowledged tasks. A step that meets a key of a wrong type is repeated after that key is deleted."""
+    """Record of unacknowledged tasks. A step that meets a key of a wrong type runs again after that key is deleted."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
         self._retry_without_garbage(super().append, message, delivery_tag)
@@ -113,7 +113,7 @@ class GarbageDeletingQoS(redis.QoS):
         self._retry_without_garbage(super().reject, delivery_tag, requeue)
 
     def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        # Kombu calls this regularly, and would silently restore nothing with garbage in place of the mutex.
+        # Kombu calls this regularly. With garbage in place of the mutex it would silently restore nothing.
         self.channel.delete_garbage()
         self._retry_without_garbage(super().restore_visible, *args, **kwargs)
 

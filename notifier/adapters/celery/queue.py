@@ -49,7 +49,7 @@ class BrokerBreaker:
         self._lock = Lock()
 
     def begin_call(self) -> float:
-        """Return the start time of the call. Raises QueueUnavailable while the circuit is open, except for a trial."""
+        """Return the start time of the call. While the circuit is open, all but trial calls raise QueueUnavailable."""
         with self._lock:
             now = self._now()
             if self._is_open:

@@ -1,6 +1,7 @@
-"""Client side of one HTTP/2 connection: bytes in, bytes out, no socket or clock.
+"""Client side of an HTTP/2 connection, without a socket or clock.
 
-When the connection breaks, a request whose last byte was not sent can safely be sent again.
+The caller passes received bytes to `receive`, and sends the bytes in `send_buffer`. When the connection breaks, a
+request whose last byte was not sent can safely be sent again.
 """
 
 from collections.abc import Callable, Iterable

@@ -21,7 +21,7 @@ class Http2Limits:
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Number of requests, to all origins, that wait for a stream. At this number, no more are accepted."""
+    """Maximum requests, to all origins together, that wait for a stream. At the limit no more are accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
     """Timeout of a request from its start. Google asks for at least 10 s."""
     open_timeout: timedelta = timedelta(seconds=10)
@@ -32,7 +32,7 @@ class Http2Limits:
     If responses are prompt, a stream becomes free sooner.
     """
     ping_after: timedelta = timedelta(seconds=3)
-    """Time without received data, with requests in flight, after which a PING is sent."""
+    """Time without received data after which a PING is sent, if requests are in flight."""
     pong_timeout: timedelta = timedelta(seconds=3)
     """Timeout of the PING acknowledgement."""
     ping_after_idle: timedelta = timedelta(seconds=15)
@@ -76,7 +76,7 @@ class Origin:
             or "@" in parts.netloc
             or any(character in host for character in "% \\")
         ):
-            raise ValueError(f"not only an origin: {text[:80]!r}")
+            raise ValueError(f"more than an origin: {text[:80]!r}")
         bracketed_host = f"[{host}]" if ":" in host else host
         authority = bracketed_host if port == DEFAULT_PORTS[parts.scheme] else f"{bracketed_host}:{port}"
         encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])

@@ -1,4 +1,4 @@
-"""Connection pool of an origin: few connections, and a queue of waiting requests."""
+"""Connection pool of an origin: few connections, and a queue of requests."""
 
 from collections import deque
 from collections.abc import Iterator

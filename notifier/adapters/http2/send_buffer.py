@@ -1,4 +1,4 @@
-"""Send buffer of a connection: queued frames, and bodies limited by flow control."""
+"""Send buffer of a connection: queued frames, and bodies under flow control."""
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame

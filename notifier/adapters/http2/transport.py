@@ -45,7 +45,8 @@ class Http2Transport:
         The CA certificates in `ca_file` replace those of the system. `allow_plaintext` also allows `http:` origins.
         """
         self._limits, self._allow_plaintext, self._monotonic = limits, allow_plaintext, monotonic
-        # With plaintext allowed, TLS is rarely used: skip loading the system's CA certificates, which takes 0.1 s.
+        # With plaintext allowed, TLS is rarely used. So the system's CA certificates, which take 0.1 s to load, are
+        # loaded at the first use of TLS.
         self._tls = None if allow_plaintext and ca_file is None else _create_tls_context(ca_file)
         self._lookups = DnsLookups(resolver)
         self._pools: dict[tuple[str, bool], OriginPool] = {}

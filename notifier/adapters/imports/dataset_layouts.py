@@ -53,7 +53,7 @@ def _vips(numbered_rows: Iterable[tuple[int, ParsedRow]], rows_read: int, reject
 
 
 def _vip(values: Iterable[object]) -> AccountRow:
-    """A listed user is a VIP, unless the column `vip` says no."""
+    """Return the row of a listed user, who is a VIP unless the column `vip` is false."""
     user_id, value = values
     return AccountRow(user=parse_user(USER, user_id), flags={Flag.VIP: parse_bool(Flag.VIP, value) is not False})
 

@@ -1,4 +1,4 @@
-"""Layouts of import files: which columns are read, and how values are parsed."""
+"""Layouts of import files: their columns, and how values are parsed."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
 """Converts a batch.
 
-The arguments are the numbered rows, the number of rows read so far, including these, and a callback for rejects.
+The arguments are the numbered rows, the number of rows read so far (including these), and a callback for rejects.
 """
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
-"""Converts a batch of a table as a whole, or returns None if the rows must be checked one by one.
+"""Converts a Parquet batch as a whole, or returns None if the rows must be checked one by one.
 
 The arguments are the batch, the number of rows before it, the number of rows up to its end, and a callback for rejects.
 """
@@ -73,7 +73,7 @@ class Layout(Generic[T_co]):
 
 
 def is_plainly_valid_text_id(value: object) -> bool:
-    """Return True for nearly all valid text ids. If the result is False, `id_fault` decides."""
+    """Return True for nearly all valid text ids, and for nothing else. If the result is False, `id_fault` decides."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 
@@ -86,7 +86,7 @@ def id_fault(name: str, value: object) -> str | None:
     return reason and f"{name} {reason}."
 
 
-# Values of the columns that hold no ids. An empty value is None.
+# Parsers of the columns that hold no ids. They return None for an empty value.
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Reads Parquet files in batches, and converts whole columns of follows if possible."""
+"""Read Parquet files in batches, and whole columns of follows if possible."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -119,7 +119,7 @@ def _text_id_edges(columns: list[Any], rows_done: int) -> FollowEdges | None:
 
 
 def _has_plainly_valid_text_ids(column: Any) -> bool:
-    """Return True for nearly all columns of valid text ids. If the result is False, each row is checked by itself."""
+    """Return True for nearly all columns of valid text ids, and for no others. After False, each row is checked."""
     if column.null_count or not pa.types.is_string(column.type):
         return False
     lengths = pc.min_max(pc.utf8_length(column)).as_py()

@@ -1,4 +1,4 @@
-"""Import sources (files or standard input), and sorted runs of an import's keys on disk."""
+"""Import sources (files, standard input), and sorted runs of keys on disk."""
 
 import os
 from collections import defaultdict
@@ -106,10 +106,10 @@ PROGRESS_FILE = "taken"
 END_KEY = 1 << 2 * HALF_KEY_BITS
 """Number above all keys."""
 RUNS_PER_MERGE = 64
-"""Number of runs at which a size group is merged into one run.
+"""Runs of similar size form a size group. A group of this many runs is merged into one run.
 
-Merging keeps the number of open files small. The merged run is usually in a larger group, so each group copies a key
-about once.
+Merging keeps the number of open files small. The merged run is usually in the group of the next size, so each group
+copies a key about once.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
 """Powers of two that a size group spans. For example, runs from 2^23 to below 2^29 bytes are in one group."""
@@ -135,8 +135,8 @@ class SpilledEdges:
     def add(self, keys: ImportKeys, rows_read: int) -> None:
         self._write_keys(f"{rows_read}.run", [keys])
         for group in self._runs_to_merge():
-            # The merged run replaces the last run of the group. After a crash before the obsolete runs are deleted,
-            # their keys exist twice, until a later merge removes the duplicates.
+            # The merged run replaces the last run of the group. If the process crashes before it deletes the obsolete
+            # runs, their keys exist twice, until a later merge removes the duplicates.
             *obsolete, last = sorted(group, key=lambda path: int(path.stem))
             self._write_keys(last.name, (keys for keys, _ in self._merged_chunks(_open_runs(group), done_below=0)))
             for path in obsolete:

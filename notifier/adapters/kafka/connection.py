@@ -48,8 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a crashed process that restarts within its lease gets its partitions back.
 
-    Only one process at a time may use an id. Without an id, the process is known by the owner of its subscription. If
-    this name is new with each start, the process may get other partitions.
+    Only one process at a time may use an id. If it is empty, the `owner` passed to `subscribe` is the id. An owner that
+    has a new name after each start may get other partitions.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -67,7 +67,7 @@ class Access:
         }
 
     def admin_options(self) -> dict[str, Any]:
-        """Return `options()` without the one that admin clients reject."""
+        """Return `options()` without the option that admin clients reject."""
         return {name: value for name, value in self.options().items() if name != "allow_auto_create_topics"}
 
     def topic(self, stream: str) -> str:
@@ -84,7 +84,7 @@ def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[st
         try:
             ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"Can't read the certificate of Kafka's authority, {ca}: {error}") from error
+            raise BadSetting(f"Can't read Kafka's CA certificate {ca}: {error}") from error
     if user:
         silence_request_logs()
     tls = {"ssl_cafile": ca} if ca else {}

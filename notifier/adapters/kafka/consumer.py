@@ -105,8 +105,9 @@ class KafkaLogConsumer:
             self.close()  # the topic was recreated, and the library has not detected it yet
             return 0
         lag = sum(bounds[number][1] - max(bounds[number][0], offset) for number, offset in self._committed.items())
-        # The unread records of a withheld partition are a lag, but no stall. Without its first commits, which the
-        # brokers may refuse, a member reads nothing. An error is no stall: another member would get it, too.
+        # Unread records of a withheld partition add to the lag, but are no stall. A member whose commits are not loaded
+        # is stalled, too: it returns no records, for example because the brokers refuse its first commits. An error in
+        # the calls above counts as no stall: another member would get it, too.
         withheld = self._growth.withheld.keys() & self._committed.keys()
         reads_nothing = lag > 0 and self._last_read_was_empty and not self._buffer and not withheld
         self._note_progress(is_stalled=reads_nothing or bool(self._unloaded_partitions))
@@ -132,7 +133,7 @@ class KafkaLogConsumer:
     # Group membership.
 
     def _current_membership(self) -> GroupMembership:
-        """Return the membership. Replace a membership that joins too late or is left out."""
+        """Return the membership. Replace one that joins too late, or that is left without partitions."""
         now = self._monotonic()
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
@@ -247,7 +248,7 @@ class KafkaLogConsumer:
         commits = self._membership.commits()
         if not any_committed(commits):
             # Commit 0 for all partitions, so that a later partition without a commit is recognized as new.
-            # This may overwrite commits of a member that has just started. Its records are then read again.
+            # This may overwrite the first commits of another member, whose records are then read again.
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)

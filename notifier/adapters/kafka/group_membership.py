@@ -29,7 +29,7 @@ from notifier.ports.event_log import Logged
 MAX_POLL_RECORDS = 1_000
 """Maximum number of records of one poll, over all partitions."""
 MAX_PARTITION_BYTES = 262_144
-"""Maximum bytes of a fetch from one partition. Larger fetches delay the partitions that a poll serves next."""
+"""Maximum bytes of a fetch from one partition. Larger fetches would delay the records of other partitions."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
 """A member that does not poll for this long loses its partitions."""
 FETCH_WAIT_MS = 250
@@ -37,7 +37,7 @@ QUERY_TIMEOUT_MS = 2_000
 """Timeout of one query for offsets."""
 
 JOIN_TIMEOUT = 15.0
-"""Seconds, like the constants below. A client that takes longer to join is stuck."""
+"""Seconds after which a client that has not joined is stuck. The constants below are in seconds, too."""
 REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 """Join timeout during a rebalance, which waits for members that are processing a batch."""
 FENCED_REJOIN_DELAY = 60.0
@@ -82,7 +82,7 @@ class KafkaGroupMember:
 class GroupMembership:
     """Membership of one consumer in a group. Not thread-safe.
 
-    Calls are bounded in time, and raise LogUnavailable or a subclass. A commit is the offset of the next record.
+    Calls are bounded in time, and raise LogUnavailable or a subclass. A commit is the offset to read next.
     """
 
     def __init__(self, member: KafkaGroupMember, listener: AssignmentListener) -> None:
@@ -98,7 +98,7 @@ class GroupMembership:
         min_wait = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
         ensure_metadata_refresh(self._consumer)
         with translated("Reading the log failed"):
-            # Rewind before the read. If a rewind after it failed, the records just read would be lost.
+            # Rewind before reading. After reading, a failed rewind would lose the records just read.
             self._listener.rewind_partitions(self._topic, QUERY_TIMEOUT_MS)
             batches = self._consumer.poll(timeout_ms=milliseconds(max(min_wait, wait)), max_records=MAX_POLL_RECORDS)
         return [

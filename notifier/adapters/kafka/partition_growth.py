@@ -1,8 +1,8 @@
 """Decides when consumers may read the partitions added to a topic.
 
-When a topic grows, some keys move to new partitions. A new partition is withheld: its records are not processed before
-the older records of its keys. A group commits all partitions when it starts. So a partition without a commit is new,
-even after rebalances. The first commit of a new partition releases it for all members of the group.
+When a topic grows, some keys move to new partitions. A new partition is withheld until the older records of its keys
+are processed. A group commits all partitions when it starts. So a partition without a commit is new, even after
+rebalances. The first commit of a new partition releases it for all members of the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE
 
 PRODUCER_SWITCH_SECONDS = METADATA_MAX_AGE.total_seconds() + APPEND_TIMEOUT.total_seconds() + 1.0
-"""Seconds after which every producer sends a moved key only to its new partition.
+"""Seconds after a partition is detected until every producer sends a moved key only to its new partition.
 
-In that time a producer detects the new partitions (METADATA_MAX_AGE), and its earlier appends end or fail
+In that time each producer detects the new partitions (METADATA_MAX_AGE), and its earlier appends end or fail
 (APPEND_TIMEOUT). One second is a margin.
 """
 

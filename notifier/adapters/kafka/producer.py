@@ -1,4 +1,4 @@
-"""Kafka producer that appends records and waits until all in-sync replicas have them."""
+"""Append records to Kafka, and wait until all in-sync replicas have them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -76,7 +76,7 @@ class LogProducer:
     def _get_client(self) -> KafkaProducer:
         """Return the client. It is created on first use, because its threads would not survive a fork.
 
-        Raises LogUnavailable if another thread takes too long to create the client. Raises the library's KafkaError.
+        Raises the library's KafkaError, and LogUnavailable if another thread takes too long to create the client.
         """
         if not self._lock.acquire(timeout=APPEND_SECONDS / 2):
             raise LogUnavailable("Not connected to any broker yet.")

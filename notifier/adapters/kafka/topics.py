@@ -72,7 +72,7 @@ def pending_migration_steps(access: Access, topics: Sequence[Topic] | None = Non
 
 
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
-    """Run the pending steps. Return their number, without steps that a concurrent migration ran.
+    """Run the pending steps. Return how many were run; steps that a concurrent migration ran do not count.
 
     After an interruption the next migration continues. Raises LogUnavailable, also if a topic would grow again before
     its previous growth is complete.

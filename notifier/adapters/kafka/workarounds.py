@@ -36,7 +36,7 @@ A record may be written twice; readers tolerate duplicates.
 """
 
 MIN_POLL_TO_JOIN, MIN_POLL_TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
-"""Shortest poll durations. With shorter polls a consumer may never complete its first or a later join.
+"""Shortest poll durations, while joining and while reading. Shorter polls may never complete a join or a rejoin.
 
 Measured: 0 of 4 consumers joined with polls of 5 ms, 2 of 3 with 20 ms, and 15 of 15 with 100 ms or more.
 """
@@ -135,7 +135,7 @@ def create_client(client_class: type[ClientT], **options: Any) -> ClientT:
         raise
 
 
-# Metadata refresh that ends for good, and busy loop while a partition has no leader.
+# Metadata refresh that an error ends for good, and a busy loop while a partition has no leader.
 
 
 def cluster_metadata(client: KafkaConsumer | KafkaProducer) -> Any:
@@ -145,8 +145,8 @@ def cluster_metadata(client: KafkaConsumer | KafkaProducer) -> Any:
 def ensure_metadata_refresh(client: KafkaConsumer | KafkaProducer) -> None:
     """Start the client's refresh of its metadata again if an error has ended it.
 
-    The refresh is a task that an unexpected error ends, such as a set that another thread changes during an iteration.
-    The library does not start it again: a topic, partition or leader that the client does not know yet stays unknown.
+    An unexpected error ends the refresh task, for example if another thread changes a set during an iteration. The
+    library does not start a new task. Topics, partitions and leaders that the client does not know yet stay unknown.
     """
     cluster = cluster_metadata(client)
     with cluster._lock:
@@ -156,15 +156,15 @@ def ensure_metadata_refresh(client: KafkaConsumer | KafkaProducer) -> None:
         cluster._refresh_loop_future = None
         cluster._need_update = True
         cluster.start_refresh_loop()
-    LOGGER.warning("the metadata refresh of a Kafka client ended, and starts again: %r", refresh.exception)
+    LOGGER.warning("the metadata refresh of a Kafka client had ended, and was restarted: %r", refresh.exception)
 
 
 def create_producer(**options: Any) -> KafkaProducer:
     """Construct a producer whose thread waits for new metadata instead of requesting it in a loop.
 
     A partition has no leader while its topic is deleted or its brokers are down. The library's thread then requests new
-    metadata before each poll, and the request ends the poll immediately: one processor is busy until there is a leader.
-    A pending request need not be repeated.
+    metadata before each poll, and the request ends the poll immediately. This loop keeps a core busy until there is a
+    leader. So a request is not repeated while it is pending.
     """
     producer = create_client(KafkaProducer, **options)
     cluster = cluster_metadata(producer)
@@ -255,8 +255,8 @@ def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id
 def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
     """Return whether some partition of the topic has no reader although no rebalance is in progress.
 
-    A group leader without metadata of the topic assigns no partitions, and does not repeat the assignment when the
-    metadata arrives. The last member of a group may not notice that the brokers have removed it.
+    There are two causes. A group leader without metadata of the topic assigns no partitions, and does not repeat the
+    assignment when the metadata arrives. The last member of a group may not notice that the brokers have removed it.
     """
     description = admin.describe_groups([group])[group]
     [topic_description] = admin.describe_topics([topic])

@@ -1,4 +1,4 @@
-"""Deterministic ES256 JSON Web Tokens, and reading of private keys."""
+"""Sign deterministic ES256 JSON Web Tokens, and parse private keys."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from notifier.adapters.push.requests import compact_json
 from notifier.domain.errors import BadSetting
 
-# Private keys in PEM format. Error messages name the problem, and never quote the key.
+# Private keys in PEM format.
 
 KeyT = TypeVar("KeyT")
 
@@ -21,7 +21,7 @@ KeyT = TypeVar("KeyT")
 def parse_private_key(text: bytes, key_type: type[KeyT], *, key_name: str, required_kind: str) -> KeyT:
     """Parse a private key of one kind. Raises BadSetting.
 
-    `key_name` names the key in error messages, `required_kind` describes the required kind.
+    Error messages contain `key_name` and `required_kind`, but never the key.
     """
     if not text.lstrip().startswith(b"-----BEGIN"):
         raise BadSetting(f"{key_name} is not PEM: it does not begin with -----BEGIN PRIVATE KEY-----.")

@@ -1,4 +1,4 @@
-"""Test credentials that anyone may know: only the fakes accept them, and they protect nothing."""
+"""Public test credentials: only the fakes accept them, and they protect nothing."""
 
 import json
 from functools import cache

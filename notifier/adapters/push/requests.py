@@ -1,4 +1,4 @@
-"""Send one alert to many devices; shared helpers for request bodies and responses."""
+"""Send an alert to many devices; helpers for request bodies and responses."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class RequestBuilder(Protocol):
     def prepare(self) -> Receipt | None:
         """Prepare a round; may block to fetch a token.
 
-        If nothing can be sent, return the receipt of all devices.
+        If nothing can be sent, return the receipt for all devices.
         """
         ...
 
@@ -100,14 +100,14 @@ class RequestRound:
             yield self.receipts_without_request.pop(0)
 
 
-# Request bodies: one for each language, within the provider's size limit for any account names.
+# Request bodies: one for each language, within the provider's size limit however long the account names are.
 
 MAX_BODY_BYTES = 4_096
 """Apple's limit for the payload, and Google's limit for the keys and values of a message."""
 
 
 def compact_json(value: object) -> bytes:
-    """Encode as JSON in UTF-8: a Chinese character takes three bytes, and six if escaped."""
+    """Encode as JSON in UTF-8 without escapes: a Chinese character takes three bytes instead of six."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -155,7 +155,7 @@ RandomSource = Callable[[], float]
 """Source of random numbers from 0 (inclusive) to 1 (exclusive)."""
 
 MAX_RETRY_DELAY = timedelta(days=1)
-"""Limit for a requested delay. A longer delay would make the alert worthless."""
+"""Limit for a delay that a provider requests. After a longer delay the alert would be worthless."""
 
 
 def soon_with_jitter(now: datetime, random_number: float) -> datetime:

@@ -1,4 +1,4 @@
-"""Disposable Valkey server as a child process, on the loopback interface with a password."""
+"""Disposable Valkey server: a child process with a password, on loopback only."""
 
 import json
 import os
@@ -225,7 +225,7 @@ class ValkeyServer:
 def flush_all(folder: Path) -> bool:
     """Delete all data of the server that runs in the folder, and return whether that succeeded.
 
-    If another server has taken the port, the password protects that server's data.
+    If another server has taken the port, it refuses the password, and nothing is deleted.
     """
     try:
         address = json.loads(_address_file(folder).read_text(encoding="utf-8"))

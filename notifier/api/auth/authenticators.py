@@ -1,6 +1,7 @@
-"""Authenticators: users by token, services by key; in `--insecure-dev` mode local requests need neither.
+"""Authenticate users by token, and services by key.
 
-The main service key is compared in constant time. Other service keys are looked up by a keyed hash.
+In `--insecure-dev` mode local requests need neither. The main service key is compared in constant time. Other service
+keys are looked up by a keyed hash.
 """
 
 from contextlib import suppress

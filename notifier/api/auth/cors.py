@@ -1,4 +1,4 @@
-"""CORS: configured origins may use the user routes and the inbox element's files.
+"""CORS: lets configured origins use user routes and the inbox element's files.
 
 A browser lets a page read a response from another origin only if the response allows it. The API uses no cookies: a
 request carries the user's token in a header, so a page without a token learns nothing.

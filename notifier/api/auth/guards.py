@@ -1,4 +1,4 @@
-"""Route guards: authenticate, authorize and meter a request before its body is read."""
+"""Route guards: authenticate, authorize and meter requests before reading their bodies."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -61,9 +61,9 @@ def allow_users(container: ApiContainer) -> Guard:
 
 
 async def _authenticator_for(container: ApiContainer, connection: Connection) -> Authenticator | InsecureAuthenticator:
-    """Return the insecure authenticator only for local requests without a foreign Origin or Host.
+    """Return the insecure authenticator in `--insecure-dev` mode, for local requests without a foreign Origin or Host.
 
-    A page of another site must not act as any user.
+    A page of another site must not be able to act as a user.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):

@@ -1,4 +1,4 @@
-"""Public keys of the token issuer: read from a file, or fetched and cached."""
+"""Public keys of the token issuer, from a file or a URL."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Service keys with their scopes and file; the installation's secret and main key."""
+"""Service keys, their scopes and file; the installation's secret and main key."""
 
 import fcntl
 import logging
@@ -147,7 +147,7 @@ def installation_keys(settings: Settings) -> InstallationKeys:
 
 
 def load_or_create_keys(folder: Path) -> InstallationKeys:
-    """Load the keys, or create them if the folder has none. Concurrent first calls of processes return the same keys.
+    """Load the keys, or create them if the folder has none. Processes that do so at the same time get the same keys.
 
     Raises BadSetting.
     """
@@ -189,7 +189,7 @@ LOGGER = logging.getLogger("notifier.api")
 
 SERVICE_KEYS_FILE = "service_keys.json"
 CHECK_SECONDS = 1.0
-"""Minimum seconds between two checks of the file: the longest delay until a change takes effect."""
+"""Minimum seconds between two checks of the file, so a change takes effect after this time at the latest."""
 
 FileFingerprint = tuple[int, int, int]
 """Inode, size and modification time in nanoseconds."""

@@ -1,4 +1,4 @@
-"""User tokens: JWTs signed either by this service or by the configured issuer."""
+"""User tokens: JWTs signed by this service or by the configured issuer."""
 
 import unicodedata
 from base64 import urlsafe_b64encode
@@ -90,7 +90,7 @@ class OwnTokenVerifier:
 
     @classmethod
     def of(cls, keys: InstallationKeys) -> Self:
-        """Prepare the key. PyJWT would inspect a plain secret for each token, which takes half of the verification."""
+        """Prepare the key once. PyJWT would inspect a plain secret for each token: half of a verification's time."""
         secret = urlsafe_b64encode(keys.secret.encode()).decode()
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 
@@ -154,7 +154,7 @@ def _kid(token: str) -> str:
 def _verified_claims(token: str, key: VerificationKey, algorithm: str, claims_type: type[Claims]) -> Claims:
     """Verify the signature, and return the claims. Raises BadToken.
 
-    Does not check times, because PyJWT would use the system's clock.
+    `_checked_holder` checks the times: PyJWT would use the system's clock.
     """
     try:
         return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=claims_type)

@@ -1,4 +1,4 @@
-"""Record in Redis, in batches, which users get a page, a badge or a stream."""
+"""Record in Redis which users get a page, badge or stream."""
 
 import asyncio
 from collections import defaultdict
@@ -65,6 +65,6 @@ class ActivityRecorder:
                 for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
-                # Fails open: the batch is lost. Forget which members were recorded, so their next request records them.
+                # Fails open: the batch is lost. Clear `recorded`, so that the members' next requests record them again.
                 self.recorded = {}
                 self.metrics.outages.labels("cache").inc()

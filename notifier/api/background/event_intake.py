@@ -1,4 +1,4 @@
-"""Event intake: passes events to the gateway. Events that arrive singly share batches.
+"""Event intake: passes events to the gateway, single ones in shared batches.
 
 A batch needs one look-up in the cache and one sync of the log. Passing its events one by one would take three times the
 work, and far more threads.

@@ -1,4 +1,4 @@
-"""System overview: at most one snapshot a second per process, shared by all watchers."""
+"""System overview: one snapshot a second at most, shared by all watchers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable

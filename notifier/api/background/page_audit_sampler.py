@@ -1,4 +1,4 @@
-"""Page audits of an API process: a sample of its answers is recomputed afterwards."""
+"""Page audits: recompute a sample of an API process's answers afterwards."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from notifier.flow.inbox.page import OpenedInbox
 LOGGER = logging.getLogger("notifier.api")
 
 ANSWERS_PER_AUDIT = 200
-"""About one of so many answers (pages, badges, new streams) is audited, which adds 0.5 % reads.
+"""About one in this many answers (pages, badges, new streams) is audited, which adds 0.5 % reads.
 
 A fault in 1 % of the answers is found after 20,000 answers on average.
 """

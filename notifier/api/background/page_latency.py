@@ -1,4 +1,4 @@
-"""Page latency of an API process, and its reports to the processes that send alerts.
+"""Page latency of an API process, reported to processes that send alerts.
 
 Those processes slow down if the latency is high.
 """

@@ -1,4 +1,4 @@
-"""Concurrency limit of device requests, and rate limits of users and service keys."""
+"""Concurrency limit of device requests; rate limits of users and service keys."""
 
 import asyncio
 from collections import OrderedDict, defaultdict
@@ -73,7 +73,7 @@ class _LocalBucket:
 
 @dataclass(slots=True, kw_only=True)
 class RequestMeter:
-    """Counts requests. No request waits for a report. A limit of None is unlimited. One instance per event loop."""
+    """Counts requests. No request waits for a report. A limit of None limits nothing. One instance per event loop."""
 
     buckets: TokenBuckets
     """Buckets in Redis, shared by all processes."""

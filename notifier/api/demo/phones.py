@@ -1,4 +1,4 @@
-"""Alerts received by the demo users' devices, read from the fake providers' log."""
+"""Alerts of the demo users' devices, read from the fake providers' log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -264,7 +264,7 @@ def _demo_users(container: ApiContainer) -> list[UserId]:
 
 
 def _loaded_celebrities(container: ApiContainer) -> list[CelebrityBody]:
-    """The directory has a celebrity only once all followers of the celebrity are loaded."""
+    """Return the celebrities in the directory, which are those whose followers are all loaded."""
     ports = container.system.ports
     loaded = ports.directory.accounts(STORM_CELEBRITIES)
     follower_counts = {
@@ -295,7 +295,7 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
         )
     wait = budget.time_until(limit)
     return (
-        f"Fan-out budget: {limit.capacity} fan-outs in a row were spent, and the next one is available "
+        f"The fan-out budget is empty: {limit.capacity} fan-outs in a row were spent, and the next one is available "
         f"in {max(1, round(wait.total_seconds()))} s. Until then all mentions join the open burst, and "
         "its count grows."
     )

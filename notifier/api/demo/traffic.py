@@ -1,4 +1,4 @@
-"""Mentions that the demo generates: storms on request, and a trickle of one a second.
+"""Demo mentions: storms on request, and a trickle of one a second.
 
 With several API processes, leases in the store decide which process generates the trickle or a storm.
 """

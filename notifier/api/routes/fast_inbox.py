@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-Bypasses the framework, which takes a third of a page's time. The routes get requests with a query, and those that this
-path can't answer.
+It bypasses the framework, which takes a third of a page's time. Requests with a query, and those that the fast path
+can't answer, go to the routes.
 """
 
 from collections.abc import Iterable

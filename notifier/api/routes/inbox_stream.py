@@ -48,7 +48,7 @@ Body = ItemBody | HiddenBody | BadgeBody
     | problem_responses(400, 401, 403, 404, 429, 503),
 )
 async def live(request: UserRequest, container: WiredContainer, last_event: LastEvent = None) -> EventStream:
-    """Stream the changes of the inbox as server-sent events, at most until the token expires.
+    """Stream the changes of the inbox as server-sent events, until the token is no longer accepted.
 
     With `Last-Event-ID` the stream first sends what changed since that event. After a `reset` event, load the first
     page again.

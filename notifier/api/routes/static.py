@@ -1,4 +1,4 @@
-"""`/static`: files of the built-in pages and the inbox element, with their security headers."""
+"""`/static`: files of the built-in pages and the inbox element."""
 
 import re
 from collections.abc import Mapping

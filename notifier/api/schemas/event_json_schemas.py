@@ -1,4 +1,4 @@
-"""JSON schemas of events, generated from the decoder's structs and the limits of their values."""
+"""JSON schemas of events, generated from the decoder's structs and value limits."""
 
 from collections.abc import Mapping
 from typing import Any, get_args

@@ -123,7 +123,7 @@ class ItemBody(msgspec.Struct, kw_only=True):
 class CommonBody(msgspec.Struct, kw_only=True):
     """The part of an item that is the same for all viewers, except where a user block hides names or the tweet.
 
-    `seq` is that of `ItemBody`. The number of the burst is secret.
+    `seq` is the opening time, as in `ItemBody`, because the number of the burst is secret.
     """
 
     subject: str

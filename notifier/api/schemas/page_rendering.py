@@ -69,7 +69,7 @@ class RenderedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedPage:
-    """A rendered page as one process stores it in Redis for others: without its tokens, which depend on the time."""
+    """A rendered page, stored in Redis for other processes. It has no tokens, because these depend on the time."""
 
     tag: str
     items: bytes

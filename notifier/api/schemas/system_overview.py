@@ -88,7 +88,7 @@ class OpenCircuitBody(msgspec.Struct, kw_only=True):
     """A provider's line whose circuit breaker is open in a process, or a group of devices that a provider rejects.
 
     - `line` is `apns`, `apns sandbox`, `fcm`, or `web` with the host of a push service. A group is `fcm third-party`.
-    - That process sends no alerts over an open line before `until`. For a group, alerts go on.
+    - That process sends no alerts over an open line before `until`. Alerts to a group are still sent.
     """
 
     line: str
@@ -97,7 +97,7 @@ class OpenCircuitBody(msgspec.Struct, kw_only=True):
 
 
 class ThrottleBody(msgspec.Struct, kw_only=True):
-    """A throttle that is `active` or `ramping`, and who set it."""
+    """A throttle and the operator who set it. `state` is `active` or `ramping`."""
 
     id: str
     tier: str

@@ -11,7 +11,7 @@ from notifier.adapters.push.jwt import es256_token, parse_es256_key
 from notifier.domain.errors import BadSetting
 
 ISSUE_INTERVAL = timedelta(minutes=30)
-"""Tokens are normally issued at multiples of this interval, so that all processes sign the same token.
+"""A token's issue time is normally rounded down to a multiple of this interval, so all processes sign the same token.
 
 Apple accepts a token for an hour.
 """
@@ -35,7 +35,8 @@ class AppleKey:
             if not _APPLE_ID_PATTERN.fullmatch(value):
                 # Do not quote the value: it may be the key in the wrong setting.
                 raise BadSetting(
-                    f"The {name} of APNs must be ten capital letters and digits; the configured value is not."
+                    f"The {name} of APNs must have ten characters, each a capital letter or a digit; "
+                    "the configured value does not."
                 )
         required_kind = "an elliptic curve key on P-256, as in Apple's AuthKey_….p8,"
         return cls(
@@ -57,7 +58,7 @@ class ProviderTokens:
     _last_signed: tuple[datetime, str] | None = None
     """Issue time and text of the last signed token."""
     _renewed_at: datetime | None = None
-    """Issue time of the last token that was not issued at a multiple of ISSUE_INTERVAL."""
+    """Issue time of the last token that `renew` issued."""
 
     def current(self, now: datetime) -> str:
         renewed_at = self._renewed_at
@@ -73,8 +74,8 @@ class ProviderTokens:
     def renew(self, refused_token: str, now: datetime) -> bool:
         """Renew a token that Apple refused as expired. Return whether there is a different token to try.
 
-        This machine's clock may be behind by more than half an hour. So the new token is issued now instead of at a
-        multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
+        This machine's clock may be behind by more than half an hour. So the issue time of the new token is not rounded
+        down. `renew` issues at most one token in MIN_TOKEN_INTERVAL.
         """
         if self.current(now) != refused_token:
             return True

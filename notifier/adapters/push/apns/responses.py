@@ -1,4 +1,4 @@
-"""Table from APNs responses to receipts.
+"""Convert APNs responses to receipts.
 
 The reasons and statuses are those of "Handling notification responses from APNs", as of 2026.
 """

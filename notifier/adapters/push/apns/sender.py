@@ -1,4 +1,4 @@
-"""Sender of alerts to Apple devices by APNs."""
+"""Sender of alerts to Apple devices through APNs."""
 
 import re
 from collections import OrderedDict
@@ -30,13 +30,13 @@ from notifier.ports.push import NoReply, Reply, Transport
 SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
-The first alert shows whether an address is of the other environment or of another app. Most active users get an alert
-within this time. Apps register at each start, so a longer time would make too many devices suspect.
+The response to the first alert shows whether an address belongs to the other environment or to another app. Most active
+users get an alert within this time. Apps register at each start, so a longer time would make too many devices suspect.
 """
 MAX_REMEMBERED_DEVICES = 65_536
 """Maximum number of devices whose last response is remembered, some 10 MB.
 
-A forgotten suspect may use the connection of the other devices once.
+A suspect that is forgotten may use a connection of unsuspected devices once.
 """
 
 
@@ -99,8 +99,8 @@ class ApnsSender:
     topics: frozenset[str] = frozenset()
     """Apps that the key may send to; empty allows any.
 
-    Clients may register any topic, and Apple answers for a foreign app as for a wrong key. Without this check, one
-    device registered for a foreign app could stop all alerts.
+    Clients may register any topic. Apple's response for a foreign app is a configuration error, as for a wrong key.
+    Without this check, one device registered for a foreign app could stop all alerts.
     """
     origins: Mapping[ApnsEnvironment, str] = field(default_factory=lambda: ORIGINS)
     suspects: SuspectDevices = field(default_factory=SuspectDevices)

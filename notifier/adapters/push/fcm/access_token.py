@@ -52,14 +52,14 @@ class AccessTokens:
     random: RandomSource
     _token: _AccessToken | None = None
     _failure: Receipt | None = None
-    """Receipt of the messages, if the last token request failed."""
+    """Receipt for messages that cannot be sent, if the last token request failed."""
     _next_renewal_at: datetime | None = None
-    """Time before which `exchange` requests no renewal."""
+    """Earliest time at which `exchange` requests another token."""
 
     def ensure_token(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.
 
-        Returns the receipt of all messages if no token is available.
+        If no token is available, returns the receipt for all messages.
         """
         now = self.clock.now()
         if self._token is not None and now < self._token.expires_at:
@@ -100,8 +100,8 @@ class AccessTokens:
             yield post
 
     def _token_request(self, now: datetime) -> _TokenRequest:
-        # Set before sending. If the caller stops the exchange before the response, the request is repeated
-        # after the interval.
+        # Set this before sending. Otherwise each message until the response would request another token. If no response
+        # comes, the request is repeated after the interval.
         self._next_renewal_at = now + RENEWAL_RETRY_INTERVAL
         post = self.account.token_request(now)
         return _TokenRequest(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
@@ -127,7 +127,7 @@ def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
 
 
 def token_failure(answer: Reply | NoReply, now: datetime, random_number: float) -> Receipt:
-    """Return the receipt of messages that were not sent because the token request failed."""
+    """Return the receipt for messages that were not sent because the token request failed."""
     if isinstance(answer, NoReply):
         return RetryAt(at=soon_with_jitter(now, random_number), reason=f"no access token: {answer.reason}")
     if answer.status == 429 or answer.status >= 500:

@@ -3,8 +3,8 @@
 The library is an extra: `pip install "notifier[firebase-admin]"`. FcmSender interprets the recorded responses, because
 the library's exceptions contain less than the responses.
 
-The library retries silently, pauses for minutes between its attempts, and follows redirects. No settings prevent that
-or change the origin. So this module replaces internals of the library, and supports only one minor version.
+The library retries silently, pauses for minutes between its attempts, and follows redirects. No setting turns this off
+or changes the origin. So this module replaces internals of the library, and supports only one minor version.
 """
 
 import json
@@ -35,7 +35,7 @@ from notifier.domain.push.receipt import Receipt
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply
 
-# Token requests without the retries of google-auth: three attempts by default, with sleeps between them.
+# Token requests without retries. By default google-auth makes three attempts, with sleeps between them.
 
 
 class TokenRefused(Exception):
@@ -228,6 +228,6 @@ def _no_reply(error: Exception) -> NoReply:
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        if isinstance(reason := getattr(error, "reason", None), BaseException):  # urllib3 hides the cause there
+        if isinstance(reason := getattr(error, "reason", None), BaseException):  # here urllib3 keeps the cause
             yield reason
         error = error.__context__

@@ -1,4 +1,4 @@
-"""Table from FCM responses to receipts.
+"""Convert FCM responses to receipts.
 
 Error codes are those of google.rpc and of FCM ("FCM error codes", as of 2026). That page documents no separate errors
 for installation ids, so an installation id is treated like a token. Only known phrases of an error message are kept.
@@ -16,7 +16,7 @@ from notifier.ports.push import Reply
 QUOTA_RETRY_DELAY = timedelta(minutes=1)
 """Retry delay after a 429 without Retry-After."""
 TARGET_FIELDS = {"message.token", "message.fid"}
-"""Fields that hold the target of a message, a device."""
+"""Fields of a message that name its target, which is a device."""
 
 FCM_ERROR_TYPE = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST_TYPE = "type.googleapis.com/google.rpc.BadRequest"
@@ -90,7 +90,7 @@ def _is_target_invalid(error: Mapping[str, Any]) -> bool:
     """Return whether the target is the cause of an error with status 400.
 
     Usually Google names no invalid field, and sends only a text. In doubt the target is kept: a dead token costs one
-    request, but an invalid alert that drops tokens would cost all users their alerts.
+    request. If an invalid alert dropped its targets, all their users would lose their alerts.
     """
     if fields := _fields(error):
         return all(isinstance(field, str) and field in TARGET_FIELDS for field in fields)

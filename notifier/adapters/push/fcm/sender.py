@@ -1,4 +1,4 @@
-"""Sender of alerts by FCM to Android and all other Firebase devices."""
+"""Sender of alerts to Android and all other Firebase devices through FCM."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ class TokenTransport(Transport, Protocol):
     def ensure_token(self) -> Receipt | None:
         """Ensure that there is a token; call before building requests.
 
-        If no token is available, return the receipt of all requests.
+        If no token is available, return the receipt for all requests.
         """
         ...
 
@@ -112,8 +112,8 @@ class _FcmRequests:
 def message(alert: Alert, language: str, now: datetime) -> bytes:
     """Return the message without a target.
 
-    Ordinary alerts have no collapse key, because Google accepts 20 collapsible messages in a row, then one in three
-    minutes. A summary may replace an earlier summary that the phone has not received.
+    Ordinary alerts have no collapse key, because Google accepts 20 collapsible messages in a row, then one every three
+    minutes. Summaries have one: a summary may replace an earlier one that the phone has not received.
     """
     collapse_key = (
         {"collapse_key": f"away-{int(alert.collapse_id, 16) % MAX_COLLAPSE_KEYS}"} if alert.is_summary else {}

@@ -21,7 +21,7 @@ ASSERTION_LIFETIME = timedelta(hours=1)
 _PROJECT_PATTERN = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 """Project id, safe in a path."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
-"""Hosts of a `token_uri` that may be plain HTTP."""
+"""Hosts for which a `token_uri` may be plain HTTP."""
 
 
 class _ServiceAccountFile(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Web Push message encryption: RFC 8291 over aes128gcm (RFC 8188), one record.
 
-HKDF is written out as HMACs: no output is longer than a hash, so each output is one HMAC of a label and the byte 1.
+HKDF is written out as HMACs. No output is longer than a hash, so each output is one HMAC of a label and the byte 1.
 The HMACs of a message take some 15 µs, the ECDH exchange 47 µs.
 """
 
@@ -62,8 +62,9 @@ PADDING_STEP = 512
 MAX_CONTENT_BYTES = 5 * PADDING_STEP
 """Maximum padded content in bytes.
 
-Firefox on Android accepts bodies of at most 2,744 bytes, which are 103 bytes longer than the content. The largest
-multiple of the step that fits is 2,560. Two names of 256 characters, the maximum length, fit in any alphabet.
+Firefox on Android accepts bodies of at most 2,744 bytes, and a body is 103 bytes (OVERHEAD_BYTES) longer than its
+content. The largest multiple of the step that fits is 2,560. Two names of 256 characters, the maximum length, fit in
+any alphabet.
 """
 
 
@@ -74,7 +75,7 @@ class WebPushContent:
 
 
 def build_content(alert: Alert, language: str) -> WebPushContent:
-    """Return the JSON for `event.data.json()`. The tag makes a resent alert replace itself."""
+    """Return the JSON for `event.data.json()`. The tag makes a resent alert replace its first copy."""
     json = shortened_to_fit(
         alert.text_in(language),
         lambda title: {"title": title, "tag": alert.collapse_id, "lang": language},
@@ -84,9 +85,9 @@ def build_content(alert: Alert, language: str) -> WebPushContent:
 
 
 def build_topic(alert: Alert) -> str:
-    """Return the topic. A new alert replaces a stored alert with the same topic.
+    """Return the topic. A new alert replaces an alert with the same topic that the push service still stores.
 
-    A topic has at most 32 characters. Apple requires base64url of a valid length, Mozilla letters and digits. A hash
-    does not reveal the browser's tag to the push service.
+    A topic has at most 32 characters. Apple requires base64url of a valid length, Mozilla letters and digits. The hash
+    is valid for both, and does not reveal the tag to the push service.
     """
     return blake2s(alert.collapse_id.encode(), digest_size=16, person=b"topic").hexdigest()

@@ -1,4 +1,4 @@
-"""Table from responses of push services to receipts.
+"""Convert responses of Web Push services to receipts.
 
 Sources, as of 2026: RFC 8030 and 8292, Apple's "Sending web push notifications in web apps and browsers", Mozilla's
 autopush, and observed answers of Google.
@@ -53,7 +53,7 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
         case status if status in _RETRYABLE_STATUSES or status >= 500:
-            # Only Windows tells whether a rate limit is that of one browser. Any other counts against the push service.
+            # Only Windows marks the rate limit of a single browser. An unmarked one counts against the push service.
             return RetryAt(
                 at=retry_at,
                 reason=reason,
@@ -78,7 +78,7 @@ def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: date
 def _redirected(status: int, retry_at: datetime) -> Receipt:
     """Return the receipt of a redirect, which is never followed.
 
-    A redirect would bypass the list of allowed push services. After a permanent redirect the browser must subscribe
+    The new address may not belong to an allowed push service. After a permanent redirect the browser must subscribe
     again. A temporary redirect may be an outage, which must not cost all users their subscriptions.
     """
     reason = f"status {status}: redirects are not followed"

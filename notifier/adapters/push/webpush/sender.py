@@ -1,4 +1,4 @@
-"""Sender of alerts to browsers by Web Push, encrypted for each browser."""
+"""Sender of alerts to browsers through Web Push, encrypted for each browser."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
 MAX_TTL = timedelta(days=30)
-"""Maximum TTL: Mozilla's limit; other push services store nothing for longer."""
+"""Maximum TTL: Mozilla's limit. No push service stores a message for longer."""
 URGENCY_IMMEDIATE, URGENCY_DEFERRABLE = "high", "normal"
 
 

@@ -18,7 +18,7 @@ _ALLOCATED_IPV6 = ip_network("2000::/3")
 _NAT64 = ip_network("64:ff9b::/96")
 """NAT64 prefix. Clusters without IPv4 use it to reach IPv4 addresses, which follow the prefix."""
 _TUNNELS_IPV6 = tuple(map(ip_network, ("2001::/32", "2002::/16")))
-"""Teredo and 6to4 also contain an IPv4 address. No push service uses them."""
+"""Teredo and 6to4 addresses, which contain an IPv4 address like those of NAT64. No push service uses them."""
 _RESERVED_IPV4 = tuple(map(ip_network, ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4")))
 """IPv4 networks that are not public. Some Python versions consider some of them global.
 

@@ -1,4 +1,4 @@
-"""VAPID tokens (RFC 8292), message key pairs and the reputation of the VAPID key."""
+"""VAPID tokens (RFC 8292), message key pairs, and the VAPID key's reputation."""
 
 import re
 from collections import deque
@@ -21,11 +21,11 @@ START_INTERVAL = timedelta(hours=6)
 TOKEN_LIFETIME = timedelta(hours=12)
 """Lifetime of a token, from the last multiple of START_INTERVAL.
 
-A token in use is valid for another 6 to 12 hours: less than the allowed 24 hours, and valid even if this machine's
-clock is off by hours.
+A token in use is valid for another 6 to 12 hours. That is less than the allowed 24 hours, and enough even if this
+machine's clock is off by hours.
 """
 MAX_CACHED_TOKENS = 256
-"""Maximum number of cached tokens, one per origin. There are four push services; Windows uses some dozens of names."""
+"""Maximum number of cached tokens, one per origin. There are four push services; Windows uses dozens of host names."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MAIL_PATTERN = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
@@ -64,7 +64,7 @@ class Vapid:
         if cached_start != start:
             header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public_key}"
             if len(self._headers) >= MAX_CACHED_TOKENS:
-                # Push services have fewer origins, so clients have registered invented ones.
+                # Real push services have fewer origins, so clients have registered invented ones.
                 self._headers.clear()
             self._headers[origin] = start, header
         return header
@@ -90,7 +90,7 @@ def _is_host(text: str) -> bool:
     return bool(_HOST_PATTERN.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
 
 
-# Ephemeral key pairs: RFC 8291 (3.1) has the sender generate a new one for each message.
+# Ephemeral key pairs: RFC 8291 (3.1) requires a new pair for each message.
 #
 # Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. A pair does not depend
 # on the message, so `MessageKeyPairs` generates pairs in advance.
@@ -100,7 +100,7 @@ def _is_host(text: str) -> bool:
 class MessageKeyPair:
     private_key: EllipticCurvePrivateKey
     public_key: bytes
-    """Encoded, 65 bytes."""
+    """Uncompressed encoding, 65 bytes."""
 
     @classmethod
     def of(cls, private: EllipticCurvePrivateKey) -> Self:
@@ -164,9 +164,9 @@ class MessageKeyPairs:
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
 # Any client can register a subscription that was created for another key, or a URL of a push service that is not a
-# subscription. A configuration error stops all alerts to a push service, so `record_refusal` requires strong evidence.
-# Either a service that has never accepted our key names the key in a refusal, or more than MAX_DEVICES refusals come in
-# a row: no user may have that many browsers.
+# subscription. A configuration error stops all alerts to a push service, so `record_refusal` blames the key only on
+# strong evidence. Either a service that has never accepted our key names the key in a refusal. Or more than MAX_DEVICES
+# refusals come in a row, which is more than the browsers of one user can cause.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
