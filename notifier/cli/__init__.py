@@ -71,7 +71,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 def main(ctx: click.Context, no_color: str | None) -> None:
     """Notify a celebrity's followers of mentions, in their inboxes and on their phones.
 
-    Exit codes: 0 success, 1 a bad result such as a failed check, 2 wrong usage; 3 an unusable machine or data folder,
+    Exit codes: 0 success; 1 a bad result, such as a failed check; 2 wrong usage; 3 an unusable machine or data folder,
     or an outage; 130 interrupted by Ctrl-C.
     """
     if no_color:

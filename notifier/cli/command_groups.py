@@ -127,7 +127,7 @@ PROGRAM_NAME = "notifier"
 
 
 def program_command(argv0: str | None = None, current_folder: Path | None = None, path: str | None = None) -> str:
-    """Return the command with which a user starts this program. The default arguments are those of this process."""
+    """Return the command with which a user starts this program. The arguments default to the values of this process."""
     invoked_as, current_folder = sys.argv[0] if argv0 is None else argv0, current_folder or Path.cwd()
     if Path(invoked_as).name == "__main__.py":
         return f"{_shorter_path(Path(sys.executable), current_folder)} -m {PROGRAM_NAME}"

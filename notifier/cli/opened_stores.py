@@ -54,7 +54,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
 
 
 def require_schema(settings: Settings) -> None:
-    """Ensure that this version can use the schema, and check that the log accepts this process."""
+    """Ensure that the store has the schema of this version, and check that this process may use the log."""
     profile = choose(settings)
     try:
         profile.ensure_schema()

@@ -86,7 +86,10 @@ def data_option(command: F) -> F:
 
 def _profile_option(command: F) -> F:
     """Add --profile. The command does not get it as an argument: `settings_for` reads it from the context."""
-    text = "Set of technologies.  [default: NOTIFIER_PROFILE, or embedded]"
+    text = (
+        "Storage: SQLite (embedded), or Cassandra and Kafka (cluster).  "
+        "[default: NOTIFIER_PROFILE, or that of the last `up` on this data folder, or embedded]"
+    )
     return click.option(
         "--profile",
         type=click.Choice(PROFILES),
@@ -121,7 +124,7 @@ def json_option(command: F) -> F:
 
 
 def settings_for(data: Path | None, **options: Any) -> Settings:
-    """Return the settings of the environment, overridden by the options that are not None."""
+    """Read the settings. An option that is not None overrides the environment and the settings file."""
     context = click.get_current_context(silent=True)
     profile = context.meta.get(_PROFILE_KEY) if context else None
     values = {name: value for name, value in {"data": data, "profile": profile, **options}.items() if value is not None}

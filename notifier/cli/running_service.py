@@ -65,7 +65,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def read_ready(data: Path) -> Ready:
-    """Return the content of the ready file. Raises NotRunning, also for the file that a killed `up` left behind."""
+    """Return the content of the ready file. Raises NotRunning if there is none, or a killed `up` has left it behind."""
     try:
         ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
         is_running = is_alive(ready.pids["up"])
@@ -110,7 +110,7 @@ def request_json(
     except ValueError as error:
         raise Refused(f"{url}: {error}.") from error
     if not isinstance(answer, dict):
-        raise Refused(f"{url}: the response is no JSON object.")
+        raise Refused(f"{url}: the response is not a JSON object.")
     return answer
 
 
@@ -220,7 +220,7 @@ def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
 # Retries of long-running commands: a short outage doesn't end them.
 
 MAX_RETRY_SECONDS = 600.0
-"""Seconds from the first attempt after which an outage makes the command fail."""
+"""Time limit of the retries in seconds, from the first attempt on. A longer outage makes the command fail."""
 RETRY_PAUSE_SECONDS = 1.0
 
 

@@ -1,4 +1,4 @@
-"""Settings with their defaults and meanings. Only this package reads the process environment."""
+"""Settings with defaults and meanings. Only this package reads the process environment."""
 
 from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings
 from notifier.config.limits import InboxLimits, RequestLimits

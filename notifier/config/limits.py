@@ -9,7 +9,7 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.token_bucket import BucketLimit
 
 MAX_COUNT = 1_000_000_000
-"""A larger count is taken for a typing error."""
+"""A larger count is rejected as a typing error."""
 
 
 def _count_setting(default: int, meaning: str) -> int:
@@ -37,8 +37,9 @@ class InboxLimits:
     deadline: timedelta = setting(
         timedelta(seconds=0.2),
         requirement="a number of seconds from 0.05 to 10",
-        meaning="Deadline of a page; five times as long if the process has no page of the user to fall back to. "
-        "After it the API answers with the user's last page or a page of inbox rows, marked partial, or with 503.",
+        meaning="Time limit of a page. It is five times as long if the process has no page of the user to fall back "
+        "to. When it has passed, the API answers with the user's last page or a page of inbox rows, marked partial, "
+        "or with 503.",
         is_valid=lambda deadline: timedelta(seconds=0.05) <= deadline <= timedelta(seconds=10),
     )
     cache: int = setting(

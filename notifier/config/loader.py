@@ -33,8 +33,8 @@ T = TypeVar("T")
 def read_settings(tree: type[T], environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> T:
     """Read the settings into `tree`, a dataclass whose fields are settings and sections. Raises BadSetting.
 
-    The first source that has a setting wins: `arguments`, the environment, the settings file, and the push settings of
-    the running `up`. The profile of the last `up` comes before that of the settings file.
+    The first of these sources that has a setting wins: `arguments`, the environment, the settings file, the push
+    settings of the running `up`. The profile of the last `up` overrides that of the settings file.
     """
     variables = os.environ if environment is None else environment
     entries = {entry.variable: entry for entry in setting_entries(tree)}

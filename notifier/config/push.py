@@ -19,14 +19,14 @@ from notifier.domain.push.frequency_cap import CapLimits
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit
 
 MAX_COUNT = 1_000_000_000
-"""A larger count is taken for a typing error."""
+"""A larger count is rejected as a typing error."""
 OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
 FCM_LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Minimum of each `per_minute`. Without Redis each worker has a tenth of it, and a limit of 1 allows no alerts."""
+"""Minimum of each `per_minute`. Without Redis each worker gets a tenth: 2, because a limit of 1 allows no alerts."""
 FILE_REQUIREMENT = "a file"
-"""`PushSettings.toml` recognizes settings with paths by this text."""
+"""Requirement of every setting that is a path. `PushSettings.toml` makes the values of these settings absolute."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """An APNs topic: the bundle id of an app."""
 

@@ -26,9 +26,9 @@ from notifier.domain.errors import BadSetting
 CELEBRITY_THRESHOLD = 1_000_000
 """Followers that make an account a celebrity, as required by the product specification."""
 HYSTERESIS = 0.9
-"""Share of the threshold. A celebrity with at least so many followers stays a celebrity.
+"""Share of the threshold below which a celebrity becomes a standard account again.
 
-Without it an account near the threshold would flap.
+Without it, an account near the threshold would keep changing between celebrity and standard account.
 """
 
 MAX_COLLAPSE = timedelta(days=1)
@@ -211,7 +211,7 @@ class Settings:
     command: str = setting(
         "notifier",
         requirement="a shell command",
-        meaning="Internal: `notifier demo` sets it, as the beginning of the commands to copy on its page.",
+        meaning="Internal: `notifier demo` sets it. The commands that visitors can copy from its page begin with it.",
         is_valid=lambda text: bool(text.strip()),
     )
     kafka: KafkaSettings = KafkaSettings()

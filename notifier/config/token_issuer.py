@@ -59,7 +59,10 @@ class Issuer:
     )
 
     def __post_init__(self) -> None:
-        """Reject an incomplete issuer. Without a name it would be ignored, and this service would sign tokens."""
+        """Reject an incomplete or ambiguous issuer.
+
+        Without a name the issuer would be ignored, and this service would sign user tokens itself.
+        """
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "

@@ -23,7 +23,7 @@ MAX_BAR_WIDTH = 40
 
 
 class AudienceCommands(CommandGroup):
-    """Commands of `notifier audience`. If the first argument is no command, it is an account to show."""
+    """Commands of `notifier audience`. A first argument that is not a command is an account to show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((arg for arg in args if not arg.startswith("-")), None)
@@ -33,7 +33,10 @@ class AudienceCommands(CommandGroup):
 
 @click.group(cls=AudienceCommands, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
 def audience() -> None:
-    """Show and verify the audience of a mention of an account. Without a subcommand: show."""
+    """Show and verify the audience of a mention of an account.
+
+    `audience ACCOUNT` is short for `audience show ACCOUNT`.
+    """
 
 
 @audience.command(epilog=example("notifier audience @nova", "notifier audience show @nova --json"))

@@ -33,11 +33,12 @@ CLUSTER_FAULT_KINDS = (
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
 PROFILE_HELP = (
-    "Set of technologies; cluster starts Kafka, Cassandra and Valkey in the folder, and needs Java and Maven."
+    "Storage: SQLite (embedded), or Cassandra and Kafka (cluster). For cluster, the demo starts both and Valkey in the "
+    "folder, which needs Java and Maven."
 )
 COLLAPSE_HELP = (
     "Collapse window in seconds; 0 turns collapsing off for accounts with at most 100,000 followers."
-    "  [default: 20; with --headless the policy's, 60]"
+    "  [default: 20; 60 with --headless]"
 )
 FAULT_LIST = "\n".join(
     (
@@ -50,9 +51,9 @@ FAULT_LIST = "\n".join(
 )
 """List of the faults, for the end of the help. In the help of an option, click would break names at their hyphens."""
 MIN_BURSTS = 20
-"""Least number of bursts of a headless demo without --collapse.
+"""Minimum number of bursts in a headless demo.
 
-It is not checked with fewer mentions or celebrities than by default.
+It is checked only without --collapse, and with at least the default numbers of mentions and celebrities.
 """
 
 
@@ -173,8 +174,8 @@ def demo(
 ) -> None:
     """Show a storm of mentions for 200 million users in a browser.
 
-    With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
-    compares stores, inboxes and alerts with results that formulas predict. --mentions, --threshold, --faults and
+    With --headless there is no page: the command runs a service on an empty folder and sends it a storm. Afterwards it
+    compares stores, inboxes and alerts with the results that formulas predict. --mentions, --threshold, --faults and
     --outage apply only with --headless; --port, --open and --fresh only without it. --json implies --headless.
     """
     from notifier.devkit.check.check_run import CheckPlan
@@ -190,7 +191,7 @@ def demo(
         user_count = universe or (2 * follower_count if headless else follower_count)
         celebrity_count = celebrities or (12 if headless else 2)
         if second_followers is None and not headless and celebrity_count > 1:
-            # By default all users follow the first celebrity. Few follow the second, as is typical of celebrities.
+            # By default all users follow the first celebrity. The second has a more typical number of followers.
             second_followers = max(1, follower_count // 10)
         world = World(
             universe=user_count,

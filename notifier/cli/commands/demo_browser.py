@@ -292,8 +292,8 @@ class BrowserDemo:
 def demo_users(world: "World") -> list[str]:
     """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
-    They see the bursts of nova and, if possible, of orion. Users with a device and English, the language of the page,
-    are preferred.
+    They see the bursts of nova and, if possible, of orion. Users with a device are preferred, first those whose device
+    has the language of the page, English.
     """
     import numpy as np
 

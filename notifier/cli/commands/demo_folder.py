@@ -23,7 +23,7 @@ DEMO_MARKERS = (DEMO_REMOVAL_MARKER, DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)
 STORE_FILE_PATTERNS = tuple(
     f"{store}.db{suffix}"
     for store in ("core", "log", "inbox-[0-9][0-9]")
-    for suffix in ("", "-wal", "-shm", "-journal")  # SQLite adds these; a file such as core.db.bak is the user's
+    for suffix in ("", "-wal", "-shm", "-journal")  # SQLite's own suffixes; core.db.bak would be the user's
 )
 OWNED_FILE_PATTERNS = (
     *STORE_FILE_PATTERNS,

@@ -28,7 +28,7 @@ DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 @click.command(epilog=example("notifier devices u1", "notifier devices u1 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
 @click.argument("user")
-@click.option("--remove", metavar="ID", default=None, help="Remove the device with this id first.")
+@click.option("--remove", metavar="ID", default=None, help="Remove the device with this id, and list the others.")
 @data_option
 @json_option
 def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) -> None:

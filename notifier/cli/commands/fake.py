@@ -39,8 +39,8 @@ SCRIPT_HELP = (
     "Misbehavior of the fake, options separated by commas: gone=2% (devices whose app is uninstalled), elsewhere=1%"
     " (devices of another environment, project or key), limited=30s (429 for this time), down=30s (503), stall or"
     " stall=30s (no responses), after=10s (start of limited, down or stall), latency=50ms (of each response),"
-    " streams=1 (concurrent requests per connection), goaway=1000 / cut=500 (requests after which a connection says"
-    " GOAWAY / breaks), seed=7 (selects the devices of gone and elsewhere)."
+    " streams=1 (concurrent requests per connection), goaway=1000 (requests after which a connection sends GOAWAY),"
+    " cut=500 (requests after which a connection breaks), seed=7 (selects the devices of gone and elsewhere)."
 )
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -50,9 +50,9 @@ def fixture(
 ) -> None:
     """Load users u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
-    Formulas on the numbers of the users determine all follows, mutes, VIPs and active users (docs/fixture.md). So a
-    test can compute what each user must see. A folder with other generated data, or with users of unknown origin, is
-    refused. A notifier may be running on the folder.
+    Formulas compute the follows, mutes, VIP flag and activity of each user from the number in the user's name
+    (docs/fixture.md). So a test can compute what each user must see. A folder that contains other users is refused. A
+    notifier may be running on the folder.
     """
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.cli.opened_stores import open_stores

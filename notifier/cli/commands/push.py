@@ -91,7 +91,7 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
     The alert is sent with the same credentials or fakes as other alerts. It doesn't count toward a frequency cap, and
     no device is removed.
 
-    Exit code 1 unless there are devices and all of them accepted the alert.
+    Exit code 1 if the user has no device, or if any device did not accept the alert.
     """
     from notifier.cli.opened_stores import open_stores
 

@@ -267,7 +267,7 @@ def set_reach(
 @data_option
 @json_option
 def list_verdicts(data: Path | None, as_json: bool) -> None:
-    """List the accounts with a limited reach, and who set it, why and when."""
+    """List the accounts with a limited reach, each with the operator, reason and time of the verdict."""
     from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:

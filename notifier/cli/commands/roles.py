@@ -96,7 +96,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
 
     process_name = process_name_of(pool, number)
     settings = set_up_role(process_name, settings_for(data), parent)
-    # An unusable key must stop only the workers that send with it.
+    # Unusable credentials must stop only the workers that send with them.
     require_credentials(settings.push, [platform for platform in Platform if pool == f"push.{platform}"])
     profile = choose(settings)
     try:

@@ -81,7 +81,7 @@ def status(*, data: Path | None, as_json: bool) -> None:
 @services.command(epilog=example("notifier services down"))
 @data_option
 def down(*, data: Path | None) -> None:
-    """Stop the services. The data of Kafka and Cassandra is kept for the next `up`, and Valkey loses its own."""
+    """Stop the services. The next `up` finds the data of Kafka and Cassandra again; Valkey starts empty."""
     _fleet(data).down()
 
 

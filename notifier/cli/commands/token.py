@@ -52,7 +52,5 @@ def sign_user_token(settings: Settings, user: UserId, now: datetime, ttl: timede
     from notifier.api.auth.authenticators import installation_keys, issue_token
 
     if settings.issuer.name:
-        raise click.UsageError(
-            f"User tokens are issued by {settings.issuer.name}; the service rejects tokens of the data folder."
-        )
+        raise click.UsageError(f"User tokens are issued by {settings.issuer.name}; the service rejects all others.")
     return issue_token(installation_keys(settings), user, now, ttl)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE",
-    help="Also write the ready file to this path.",
+    help="Write the content of DIR/run/ready.json also to this file.",
 )
 @click.option(
     "--insecure-dev",
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 @click.option(
     "--fake-script",
     metavar="SCRIPT",
-    help="Misbehavior of the fake providers, as in `notifier fake`.  [default: NOTIFIER_PUSH_FAKE_SCRIPT]",
+    help="Misbehavior of the fake providers, as in `notifier fake apns --help`. The prefix apns., fcm. or web. limits "
+    "an option to one fake.  [default: NOTIFIER_PUSH_FAKE_SCRIPT]",
 )
 @click.option(
     "--hung-after",
@@ -86,8 +87,8 @@ def up(
 ) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
-    The ready file is written once the service is up, and again whenever a process is replaced. It is JSON with url,
-    service_key, pids by process name, data, version, since and insecure_dev. Logs are in DIR/logs.
+    Once the service is up, the ready file DIR/run/ready.json has its url, service_key, pids by process name, data,
+    version, since and insecure_dev. The file is written again whenever a process is replaced. Logs are in DIR/logs.
     """
     started_at = monotonic()
     options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}

@@ -49,7 +49,7 @@ class Child:
     on_end: Callable[[str], None] = lambda cause: None
     """Called with the cause of every unexpected end."""
     is_awaited: bool = True
-    """Whether `up` is ready only after this process."""
+    """Whether `up` is ready only once this process is ready."""
     process: RoleProcess | None = None
     exit_codes: list[int] = field(default_factory=list)
     """Exit codes, oldest first. The end of a process that ran for STEADY_UPTIME_SECONDS removes the earlier ones."""

@@ -38,7 +38,7 @@ class HeartbeatSender:
     last_sent_at: float = -inf
 
     def __call__(self) -> None:
-        """Touch the file if a heartbeat is due. A full disk need not stop the role, so OSError is ignored."""
+        """Touch the file if a heartbeat is due. Ignores OSError, so that a full disk does not stop the role."""
         if self.now() >= self.last_sent_at + HEARTBEAT_INTERVAL_SECONDS:
             self.last_sent_at = self.now()
             with suppress(OSError):

@@ -25,7 +25,7 @@ def adopting_orphans() -> Iterator[None]:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, or when only the thread that started it ends."""
+    """Have the kernel kill this process when its parent ends, or when the parent's thread that started it ends."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent ended before the call
         os.kill(os.getpid(), signal.SIGKILL)

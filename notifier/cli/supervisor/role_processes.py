@@ -33,7 +33,7 @@ def process_arguments(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Se
 
 
 def is_awaited(process_name: str) -> bool:
-    """Return whether `up` is ready only after this process. True except for additional API processes."""
+    """Return whether `up` is ready only once this process is ready. True except for additional API processes."""
     return not process_name.startswith(f"{API}-")
 
 
@@ -42,7 +42,7 @@ def api_processes(settings: Settings) -> int:
         return default_api_processes(available_cores()) if BALANCES_CONNECTIONS else 1
     if settings.api_workers > 1 and not BALANCES_CONNECTIONS:
         name = variable("api_workers")
-        raise BadSetting(f"{name} is {settings.api_workers}; several processes can share a port on Linux only.")
+        raise BadSetting(f"{name} is {settings.api_workers}; only on Linux can several processes share a port.")
     return settings.api_workers
 
 

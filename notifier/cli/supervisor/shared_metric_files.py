@@ -36,7 +36,7 @@ def preallocate_metric_files(folder: Path, process_name: str) -> None:
         for kind in METRIC_FILE_KINDS:
             file = folder / f"{kind}_{process_name}.db"
             if not file.exists():
-                # Rename the complete file: the next process with the name would map an incomplete one.
+                # Write a draft and rename it: otherwise a crash would leave an incomplete file to the next process.
                 draft.write_bytes(bytes(METRIC_FILE_BYTES))
                 draft.replace(file)
     except OSError as error:

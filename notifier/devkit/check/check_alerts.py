@@ -72,9 +72,9 @@ class AlertGuarantees:
     None disables this rule and the rule that a user gets at most one alert per tweet.
     """
     forbids_repeats: bool = True
-    """Whether no alert may arrive twice."""
+    """Whether an alert that arrives twice is an error."""
     caps_are_exact: bool = True
-    """Whether no user may exceed a cap. False if Redis may lose the counters of the caps during the storm."""
+    """Whether exceeding a cap is an error. False if Redis may lose the counters of the caps during the storm."""
 
 
 AlertCounts = Mapping[Member, Mapping[BurstKey, int]]

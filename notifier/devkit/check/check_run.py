@@ -84,7 +84,7 @@ class CheckPlan:
     outage: float = OUTAGE_SECONDS
     """Duration of each store outage in seconds."""
     min_bursts: int = 0
-    """Least number of bursts for the check of the lanes. Above 0, that check also needs one in the standard lane."""
+    """Minimum number of bursts in the check of the lanes. Above 0, that check also requires a standard-lane burst."""
 
     @property
     def duration(self) -> float:

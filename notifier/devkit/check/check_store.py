@@ -149,19 +149,19 @@ class StoreCheck:
                 yield f"{key} is pull-only, although the fan-out budget isn't spent"
 
     def _unbalanced(self, truth: ExpectedResult, burst: Burst, progress: BurstProgress) -> Iterator[str]:
-        ended = dict.fromkeys(Fact, 0)
+        user_counts = dict.fromkeys(Fact, 0)
         for state in progress.slice_states.values():
             if state.final_entry is None:
                 yield f"{state.slice} has not ended"
             elif state.slice.step is Step.ROWS:
-                ended[state.final_entry.fact] += state.final_entry.people
+                user_counts[state.final_entry.fact] += state.final_entry.people
         shards = truth.shards(burst.key.subject)
         snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
         suppressed = sum(sum(snapshot.suppressed_counts.values()) for snapshot in snapshots.values())
         expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
         oracle = {shard: truth.expected_count(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())
-        delivered, not_delivered = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
+        delivered, not_delivered = user_counts[Fact.DONE], user_counts[Fact.PULLED] + user_counts[Fact.DEAD]
         if missing := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
             yield f"{burst.key}: {len(missing)} shards without an audience snapshot"
         if not expected == by_formula == delivered + not_delivered + suppressed:
@@ -214,7 +214,7 @@ class StoreCheck:
         return no_errors("collapse_off_distinct_rows", [*shared, *rowless], n=len(small_mentions))
 
     def _is_small(self, subject: Subject) -> bool:
-        """Return whether the subject is mentions of a small account, for which collapsing can be turned off."""
+        """Return whether the subject has the mentions of a small account, for which collapsing can be turned off."""
         if subject.kind is not Kind.MENTION:
             return False
         return (
@@ -243,8 +243,8 @@ def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, 
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
             del unplanned[tweet.id]
-        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them again after the
-        # deferred ones: a deferred burst may wake in between, and would be missed.
+        # Read the unfinished bursts after the plans: until all plans exist, more bursts may open. Read them once more
+        # after the deferred bursts: one of those may have woken between the two reads, and would be missed.
         return not (ledger.unfinished_bursts() or deferred.count() or ledger.unfinished_bursts())
     except StoreUnavailable:
         return False

@@ -60,7 +60,7 @@ def latency_findings(
     has_limits: bool,
     engines_on_this_machine: bool,
 ) -> Iterator[Finding]:
-    """Yield the latencies of bursts accepted from `since` on, of P0 in earlier bursts, and of acceptance.
+    """Yield latencies: of the bursts accepted from `since` on, of P0 in earlier bursts, and of accepted requests.
 
     Without `has_limits` the results are informational.
     """

@@ -58,7 +58,7 @@ class ExpectedResult:
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
         if burst.key.subject.kind is Kind.SELF:
             empty = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
-            # Only followers of a protected author may see its mentions, and celebrities follow no account.
+            # Only followers of a protected author see its burst. The owner is a celebrity, and follows no account.
             is_owner = empty if burst.restricted_to else m == self._owner_member(burst.key.subject)
             return {Tier.P0: is_owner, Tier.P1: empty, Tier.P2: empty}
         idle, audience = self.world.idleness(m), self.audience(burst, shard, m)

@@ -162,7 +162,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey, and restart it if the check has started it."""
+        """Kill Valkey, and restart it if the check has started it. Otherwise `notifier up` restarts it."""
         return (
             self.kill("valkey")
             if self.engines is None

@@ -114,7 +114,7 @@ class Engine:
 
 
 def suspend(pid: int) -> None:
-    """Suspend a process and wait until all of its threads have stopped. On a busy machine some work on for a while."""
+    """Suspend a process and wait until all of its threads have stopped. On a busy machine that takes a while."""
     os.kill(pid, signal.SIGSTOP)
     while any(_is_active(thread) for thread in Path(f"/proc/{pid}/task").glob("*/stat")):
         sleep(SUSPEND_INTERVAL_SECONDS)

@@ -30,7 +30,7 @@ NEVER = FaultWindow(duration=timedelta())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderScript:
-    """Misbehavior of a fake in its responses. A seed affects the same tokens in every run."""
+    """Misbehavior of a fake in its responses. The same seed selects the same tokens in every run."""
 
     seed: int = 0
     gone_share: float = 0.0

@@ -52,7 +52,7 @@ def _claims(token: str, key: str) -> dict[str, Any] | AuthorizationFault:
     try:
         point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
         public = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
-        # `_claim_fault` checks expiry, by this service's clock, and audience, by exact comparison.
+        # `_claim_fault` checks the expiry by this service's clock, and compares the audience exactly.
         return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
     except jwt.InvalidSignatureError:
         return AuthorizationFault.WRONG_SIGNATURE

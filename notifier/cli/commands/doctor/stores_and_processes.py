@@ -143,7 +143,10 @@ def cache_finding(ports: Ports) -> DoctorFinding:
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:
-        remedy = "This is expected if `notifier up` starts Redis and isn't running."
+        remedy = (
+            "This is expected while `notifier up`, which starts Redis, is not running. "
+            "If NOTIFIER_REDIS_URL is set, start that server."
+        )
         return DoctorFinding(name="cache", level=Level.WARN, detail=str(error), remedy=remedy)
     if generation is None:
         detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler rebuilds it within seconds."

@@ -46,7 +46,7 @@ REASON_TEXTS: Mapping[str, str] = {
     ExplainRule.DEAD: "its slice is dead",
     ExplainRule.SKIPPED: "the user had no device for this provider, or was suppressed, when the slice was sent",
 }
-"""Explanation of a rule. Rules that are the state of a slice have no text, and are shown by their name."""
+"""Explanation of each rule. A rule that is the state of a slice has no text here: its name is shown."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{summary}",

@@ -1,7 +1,7 @@
 """Explains the alerts of one burst and user, per push provider.
 
-The explanation follows the user's entries in the send log. Without an entry, or if circuit breakers have held
-the alert back so far, it follows the current state.
+The explanation is based on the user's entries in the send log. Without an entry, or if circuit breakers have held
+the alert back so far, it is based on the current state.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

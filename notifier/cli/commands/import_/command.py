@@ -75,7 +75,7 @@ def file_options(rows_per_batch: int) -> Callable[[F], F]:
     default=None,
     metavar="TIME",
     help="Time in UTC, like 2026-01-05 or 2026-01-05T12:00:00. Followers see bursts that open from then on.  "
-    "[default: always]",
+    "[default: they see all bursts]",
 )
 @file_options(FOLLOWS_PER_BATCH)
 def followers(since: datetime | None, **options: Any) -> None:

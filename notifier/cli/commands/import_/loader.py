@@ -319,8 +319,8 @@ class ImportRun(Generic[S]):
         The import is an earlier one that can't be resumed, or the current one after a BadImport.
         """
         if self.dataset.writes_as_read:
-            # Discard the checkpoint first: a resumed import could add keys that sort before the written ones, and
-            # would skip them.
+            # Discard the checkpoint first. An import that resumed after the write could read keys that sort before the
+            # written ones, and would skip them.
             self.checkpoint.discard()
             importer.write()
 

@@ -259,7 +259,7 @@ QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
 """Input that ends the live view. The empty string is the end of input: the terminal was closed."""
 
 
-@click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
+@click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .backlog"))
 @click.option("--once", is_flag=True, help="Print one snapshot and exit, as in a pipe.")
 @click.option("--every", type=FiniteRange(0.05, 60), default=1.0, show_default=True, help="Seconds between snapshots.")
 @data_option
