@@ -1,4 +1,4 @@
-"""Client library with which the tweet service sends mention events; uses the standard library only."""
+"""Client library for the tweet service; uses the standard library only."""
 
 from notifier.client.client import Client
 from notifier.client.errors import AccessDenied, ClientError, InvalidClientSetting, NotTheService, Unanswered

@@ -11,7 +11,7 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_EVENT_BYTES = 64 * 1024
 
 BATCH_OVERHEAD = len("[]") - len(",")
-"""Bytes of a batch besides its events. Every event is counted with a comma, but the last one has none."""
+"""Bytes of the brackets, minus one comma: every event is counted with a comma, but the last one has none."""
 
 EVENT_CONTENT_TYPE = "application/cloudevents+json"
 BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
@@ -21,7 +21,7 @@ TOO_LARGE = EventRefusal(
     title="The body is larger than this service accepts.",
     detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
-"""Refusal of a too large event. The client does not send such an event: the service may close the connection."""
+"""Refusal of an event that is too large. The client does not send it: the service may close the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,10 @@ class EventBatch:
 
 
 def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
-    """Yield the events in order, in as few batches as the limits allow. A too large event gets its own batch."""
+    """Yield the events in order, in as few batches as the limits allow.
+
+    An event that is too large gets a batch of its own.
+    """
     queued: list[EncodedEvent] = []
     size = BATCH_OVERHEAD
     for event in events:

@@ -18,7 +18,7 @@ from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBu
 PATH = "/v1/events"
 
 REQUEST_TIMEOUT = timedelta(seconds=10)
-"""Timeout of a socket operation. The service gives up on a busy disk sooner."""
+"""Timeout of a socket operation. A service whose disk is busy responds with an error before that."""
 SEND_TIMEOUT = timedelta(seconds=30)
 """Default deadline of one `send`, with all its attempts."""
 
@@ -32,9 +32,9 @@ REFUSAL_STATUSES = frozenset({400, 409, 413, 422})
 class Client:
     """Sends events, and retries them with the same ids.
 
-    Retries are idempotent: if an event arrived and only its response was lost, the retry gets a duplicate receipt.
+    Retries are idempotent: if an event arrived and only its response was lost, the receipt of the retry says DUPLICATE.
 
-    The client uses `http.client`: an HTTP library would be a dependency whose version has to suit the tweet service.
+    The client uses `http.client`: the version of an HTTP library could conflict with what the tweet service uses.
 
     A client is thread-safe. A forked process needs a client of its own.
     """
@@ -48,7 +48,7 @@ class Client:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
-    """Returns a random number from 0 to 1. The default is a generator of its own: the global one may be seeded."""
+    """Returns a random number from 0 to 1. The default generator is not the global one, which may be seeded."""
     _connections: HttpConnections = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 MENTIONED_TYPE = "notifier.tweet.mentioned.v1"
 
 MAX_TEXT_LENGTH = 1_000
-"""Maximum characters of the text that are sent. The service keeps no more."""
+"""Number of characters after which the client cuts the text. The service keeps no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class MentionEvent:
     """
 
     id: str
-    """Event id. Each attempt for a tweet needs the same id, also after a restart. The tweet id is a good choice."""
+    """Event id. It must be the same at each attempt to send the event, also after a restart. Use the tweet id."""
     at: datetime
     """Time of the tweet, with its time zone. Do not use the time of sending, which differs between retries."""
     tweet: str
@@ -43,7 +43,7 @@ class MentionEvent:
             "tweet": self.tweet,
             "author": self.author,
             "mentions": list(self.mentions),
-            # Some phones send unpaired surrogates, for which the service would refuse the event.
+            # Some phones send unpaired surrogates. The service would refuse an event that contains them.
             "text": self.text[:MAX_TEXT_LENGTH].encode("utf-8", "replace").decode(),
             "protected": self.protected,
         }

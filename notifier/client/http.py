@@ -121,7 +121,7 @@ FIRST_JITTER_SECONDS = 0.1
 MAX_JITTER_SECONDS = 10.0
 """Upper bound of the random part of every pause."""
 MAX_RETRY_AFTER_SECONDS = 30.0
-"""Maximum `Retry-After` in seconds that a client waits: a proxy that asks for an hour may be repaired sooner."""
+"""Longest wait in seconds that `Retry-After` can impose: a proxy that asks for an hour may be repaired sooner."""
 
 
 @dataclass(slots=True, kw_only=True)

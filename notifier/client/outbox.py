@@ -1,4 +1,4 @@
-"""Outbox: sends events from a background thread, so that posting a tweet need not wait."""
+"""Outbox: queue of events that a background thread sends."""
 
 import logging
 from collections import deque
@@ -21,7 +21,8 @@ LOGGER = logging.getLogger("notifier.client")
 SEND_TIMEOUT = timedelta(seconds=30)
 """Deadline of one send. While the service is down, a warning is logged after each send."""
 PROBE_TIMEOUT = timedelta(seconds=2)
-"""Deadline of one send while the outbox bisects a batch to find a failing event. A full batch takes ten halvings."""
+"""Deadline of one send of several events during a bisection, which looks for a failing event in a batch. A full batch
+takes ten halvings."""
 SERVER_ERROR = 500
 """The only status for which the outbox suspects a single event. A 502, a 503 or no response is an outage."""
 CLOSE_TIMEOUT = timedelta(seconds=5)
@@ -65,7 +66,7 @@ class Outbox:
     _is_closed: bool = field(default=False, init=False)
     _is_stopped: bool = field(default=False, init=False)
     _suspect_count: int = field(default=0, init=False)
-    """Number of events at the head of the queue that are bisected, because the service failed; 0: no bisection."""
+    """How many events at the head of the queue a bisection examines, to find a failing one; 0 without a bisection."""
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +102,7 @@ class Outbox:
     def flush(self, within: timedelta) -> Sequence[MentionEvent]:
         """Wait until the queue is empty or `within` has passed. Return the events that are still unanswered.
 
-        Quarantined events that are in no file come first. The queued events follow in order.
+        Quarantined events that are only in memory come first. The queued events follow in order.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._pending, within.total_seconds())

@@ -1,4 +1,4 @@
-"""Quarantine: keeps events at which the service fails every time, until a manual retry."""
+"""Quarantine: keeps events that always fail, until a manual retry."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Lane guard: counts a processing lane's dead letters, and stops the lane at the limit."""
+"""Lane guard: stops a processing lane at its dead-letter limit."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ class LaneGuard:
     def record_successes(self, count: int) -> None:
         """Count handled records. Raises no outage.
 
-        While successes are not written, the tally has too few records. The limit may then be reached too early.
+        Until the successes are written, the stored tally has too few records, and the limit may be reached too early.
         """
         if not self.limit.is_enabled:
             return
@@ -121,7 +121,7 @@ class LaneGuard:
             if self.tally is None:  # fails closed: the lane may be stopped
                 raise
             return self.tally  # fails open: while the store is down, no dead letter can be written either
-        # A plain read may be stale: the tally may be older than the one that this process has written.
+        # A plain read may be stale, and return an older tally than the one that this process has written.
         return self._set_tally(
             stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version)
         )

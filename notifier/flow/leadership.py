@@ -1,4 +1,4 @@
-"""Leadership of a singleton job: a lease, renewed after a third of its term."""
+"""Leadership of a singleton job: a lease that the leader renews."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,6 +8,8 @@ from notifier.ports.coordination import Leases
 
 @dataclass(slots=True, kw_only=True)
 class Leadership:
+    """A lease that is renewed after a third of its term."""
+
     leases: Leases
     name: str
     owner: str

@@ -1,4 +1,7 @@
-"""Profiles choose the adapters behind the ports. `embedded.py` and `cluster.py` are built alike."""
+"""Profiles choose the adapters behind the ports.
+
+`embedded.py` and `cluster.py` are built alike.
+"""
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting, UnusableEnvironment
@@ -15,8 +18,8 @@ def choose(settings: Settings) -> Profile:
             return EmbeddedProfile(settings)
         case "cluster":
             return _cluster(settings)
-        case other:
-            raise BadSetting(f"NOTIFIER_PROFILE is {other!r}; it must be 'embedded' or 'cluster'.")
+        case unknown:
+            raise BadSetting(f"NOTIFIER_PROFILE is {unknown!r}; it must be 'embedded' or 'cluster'.")
 
 
 def _cluster(settings: Settings) -> Profile:

@@ -1,4 +1,4 @@
-"""Embedded profile: SQLite files, a private Valkey server, and Celery on top of it."""
+"""Embedded profile: SQLite files, a private Valkey server, and Celery on it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
@@ -101,7 +101,7 @@ class EmbeddedProfile:
         return self._files.pending()
 
     def migrate(self, phase: str | None = None) -> int:
-        """Apply all steps, or none in the phase `post`: no process of another version shares these files."""
+        """Apply all steps; none is left for the phase `post`. No process of another version shares these files."""
         if phase == "post":
             return 0
         require_writable(self._settings.data)

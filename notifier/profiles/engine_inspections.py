@@ -225,7 +225,7 @@ def _quorum_remedy(quorum: int, placed_count: int, down_count: int) -> str:
     add_count = max(0, quorum - placed_count)
     start_count = quorum - placed_count + down_count - add_count
     start_advice = [f"Start at least {start_count} of the nodes that are down."] if start_count else []
-    add_advice = [f"Add at least {add_count} to the nodes, or give the keyspace fewer copies."] if add_count else []
+    add_advice = [f"Add nodes (at least {add_count}), or give the keyspace fewer copies."] if add_count else []
     return " ".join([*start_advice, *add_advice, f"Until then some rows lack a quorum of {quorum}, and can't be used."])
 
 

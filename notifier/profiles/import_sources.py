@@ -1,4 +1,4 @@
-"""Sources and spill files of `notifier import`, which are local files in every profile.
+"""Sources and spill files of `notifier import`: local files in every profile.
 
 This is a module of its own because reading Parquet imports a library that starts a thread. Roles are forked from a
 process that has imported their code, and must not inherit that thread.

@@ -1,4 +1,4 @@
-"""Interface of a profile: a process's ports, and the engines and services behind them."""
+"""Interface of a profile: a process's ports, and the engines behind them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -66,7 +66,7 @@ class Profile(Protocol):
         ...
 
     def require_services(self) -> None:
-        """Check that a configured Redis answers, or that Valkey is installed.
+        """Check that the configured Redis answers or, without one, that Valkey is installed.
 
         Raises CacheUnavailable or UnusableEnvironment.
         """

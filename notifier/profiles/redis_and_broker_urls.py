@@ -20,7 +20,7 @@ from notifier.domain.errors import BadSetting, CacheUnavailable
 # TLS options of a Redis URL.
 
 CERTIFICATE_MODES = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
-"""Modes of certificate verification: the spelling of redis-py or of Celery's library, and the one that both accept."""
+"""Modes of certificate verification: each spelling of redis-py or Celery's library, with the one that both accept."""
 
 
 def checked_redis_url(url: str) -> str:

@@ -1,1 +1,1 @@
-"""Account flags and directory entries, kept up to date from the stream of account flags."""
+"""Indexing of account flags and directory entries."""

@@ -1,4 +1,4 @@
-"""Account indexer: turns account changes into flag rows, directory entries and VIP bitmaps.
+"""Account indexer: turns account changes into flags, directory entries and VIP bitmaps.
 
 Deleted accounts lose their devices. The stream has one partition and so one reader, because each VIP bitmap covers many
 accounts. Rows are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a
@@ -116,8 +116,9 @@ class AccountIndexer:
     ) -> None:
         """Write the VIP bitmaps of all shards that the records concern, including unchanged ones.
 
-        The write stores our token, so late writes of a replaced reader lose. Shards to repair or with imported rows are
-        rebuilt from the rows. In shards to repair, differences count as drift.
+        The write stores our token, so late writes of a replaced reader lose. The bitmaps of shards to repair, and
+        of imported shards, are computed from the rows. In shards to repair, differences from the stored bitmap count as
+        drift.
         """
         flag_keys = {(Flag.VIP, members[change.user]) for change in changes if Flag.VIP in change.flags}
         is_vip_by_shard = defaultdict[int, dict[int, bool]](dict)

@@ -96,8 +96,8 @@ class PoolRates:
 LOGGER = logging.getLogger("notifier.dispatcher")
 
 IN_FLIGHT_READ_INTERVAL = timedelta(milliseconds=100)
-"""Interval between reads of the bursts in flight. The workers of a pool need longer than that for its full credit, so
-they do not run out of slices between two reads."""
+"""Interval between reads of the bursts in flight. To finish the slices of its full credit, a pool's workers need longer
+than that. So they do not run out of slices between two reads."""
 LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all unfinished bursts. Every round lists those that opened recently."""
 MAX_RECENT_AGE = timedelta(seconds=2)
@@ -184,7 +184,7 @@ class Dispatcher:
             self.ledger.unlist(finished)
             self.backlog.drop(finished)
         if deferred_bursts := self.backlog.deferred_bursts():
-            # A worker that lost its claim may still write entries of a deferred burst: read them when the burst wakes.
+            # A worker that lost its claim may still write entries of a deferred burst. The burst is read when it wakes.
             self.deferred_bursts.defer(deferred_bursts, now)
             self.backlog.drop([deferred.burst for deferred in deferred_bursts])
             self.wake_times.update(deferred.until for deferred in deferred_bursts)

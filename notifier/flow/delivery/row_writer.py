@@ -1,4 +1,4 @@
-"""Row writer: takes the audience snapshots of a slice's shards, and writes their inbox rows."""
+"""Row writer: takes a slice's audience snapshots, and writes its inbox rows."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Slice worker: claims a slice, runs its handler, and records the result in the ledger."""
+"""Slice worker: claims a slice, runs its handler, and records the result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -162,7 +162,7 @@ class SliceWorker:
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=failures, at=now, note=reason)])
         if failures < MAX_ATTEMPTS:
-            # Keep the claim of a slice with an unreadable record: it expires later, which leaves time for a repair.
+            # Keep the claim if a record is unreadable: until the claim expires, the record may be repaired.
             if not isinstance(cause, Poison):
                 self.claims.release(lease.claim, now)
             return Retry(reason=reason)

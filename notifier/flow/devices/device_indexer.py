@@ -1,4 +1,4 @@
-"""Device indexer: turns device registrations into rows and bitmaps of members with devices.
+"""Device indexer: turns registrations and removals of devices into rows and bitmaps.
 
 Each shard's bitmap has one writer: the reader of its log partition. Rows are written idempotently and in any order. A
 bitmap is read, changed and written back, so it carries a fencing token: the late writes of a replaced reader lose.
@@ -98,10 +98,10 @@ class DeviceIndexer:
     def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
         """Write the bitmaps of the shards that the records concern.
 
-        Most records register a device that the member has already. A bitmap with only such records is skipped if it is
-        correct. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
-        replaced reader lose. Such a write concerns only records that the replaced reader had not committed. This
-        reader gets those records again, so no other bitmap needs our token.
+        Most records register a device that the member has already. The bitmap of a shard with only such records is
+        skipped if it is correct. Any other bitmap is written even if it is unchanged: the write stores our token, so
+        late writes of a replaced reader lose. A late write concerns only records that the replaced reader had not
+        committed. This reader gets those records again, so bitmaps of other shards do not need our token.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder_by_member = dict(updates) | {

@@ -1,4 +1,4 @@
-"""Device registry: registers and removes devices, first in the log and then in rows."""
+"""Device registry: writes registrations and removals to the log, then to rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,8 +67,8 @@ class DeviceRegistry:
     ) -> Device:
         """Register the device for the member, and take it from any other member.
 
-        After return, the other member gets no more alerts there, except from workers that have already read the device.
-        `replaces` is an old token, whose device is removed if the device is the member's.
+        After that, the other member gets no more alerts on the device, except from workers that have already read its
+        row. `replaces` is an old token of the app. The device with this token is removed if it is the member's.
         """
         id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)
         ownerships = self.devices.read_current([id] if replaced_id is None else [id, replaced_id])
@@ -108,8 +108,8 @@ class DeviceRegistry:
     def remove_rejected(self, rejected_since: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected. Return how many were removed.
 
-        `rejected_since` has the devices as of the alert, each with the time since which the provider rejects it, if
-        known. Devices that were registered after that time stay.
+        `rejected_since` has the devices as they were when the alert was sent, each with the time since which the
+        provider rejects it, if known. Devices that were registered after that time stay.
         """
         now = self.clock.now()
         removals = [

@@ -1,4 +1,4 @@
-"""Follower import: writes follow rows, and requests the bitmaps of the followed accounts."""
+"""Follower import: writes follow rows, and requests bitmaps from the graph indexer."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
-"""Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
+"""Imports of accounts and preferences; `Import` runs and resumes every import.
 
 An import first reads all rows, and stores keys for the remaining work, in sorted runs. Then it processes the sorted
-keys chunk by chunk. After an interruption the import resumes: the runs record how far the source was read, and a stored
-position how far the keys were processed. Every step is idempotent.
+keys chunk by chunk. After an interruption the import resumes. The runs record how far the source was read, and a stored
+position records how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ class ImportKind(Protocol[S_contra]):
     def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
         """Yield steps that do the work of these keys.
 
-        The keys are sorted. If they are follows, they include all followers of a block or none.
+        The keys are sorted. If they are follows, they include all or none of an account's followers in a block.
         """
         ...
 
@@ -68,7 +68,7 @@ class Import(Generic[S]):
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """Read the rows of the source, which must start after those that an earlier attempt has read."""
+        """Read the rows of the source, which must start after the rows that an earlier attempt has read."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))
@@ -104,7 +104,10 @@ class AccountImport:
     flags: AccountFlags
     log: EventLog
     enrols_ranges: bool
-    """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
+    """Whether to store consecutive ids as one directory entry.
+
+    Use it only while no other process assigns member numbers.
+    """
 
     def read(self, rows: ImportBatch[AccountRow]) -> ImportKeys:
         """Write the accounts; return the keys of the shards whose VIP flags the rows set or clear."""

@@ -1,1 +1,1 @@
-"""Serve inbox pages and badges from verified caches, falling back to the store."""
+"""Inbox pages and badges, from verified caches or from the store."""

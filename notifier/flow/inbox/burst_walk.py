@@ -1,4 +1,4 @@
-"""Walk the bursts of subjects, newest first, from the pull index and the store."""
+"""Walk bursts, newest first, from the pull index and then the store."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
 """Age up to which a walk may leave out a burst that the pull index lacks."""
 
 VISIBLE_FROM_MARGIN = timedelta(hours=1)
-"""A walk leaves out bursts that opened more than this before their subject became visible. The margin is for a burst
-whose opening time has just moved: it may still be listed at the earlier time."""
+"""A walk also examines bursts that opened up to this long before their subject became visible. A burst whose opening
+time has just moved may still be listed at the earlier time."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""
@@ -40,7 +40,7 @@ class BurstWalk:
     subjects: Collection[Subject]
     visible_from: Mapping[Subject, datetime]
     """Time from which the viewer sees the bursts of a subject. Without a time the viewer sees all of them. The walk
-    leaves out most older bursts."""
+    leaves out most bursts that opened earlier."""
     authors: Collection[UserId]
     """Authors whose restricted bursts the viewer may see. Restricted bursts by other authors take no places in a run.
     Otherwise the end of a page would reveal how many there are."""
@@ -109,7 +109,7 @@ class BurstWalk:
 def possibly_visible_subjects(
     subjects: Collection[Subject], visible_from: Mapping[Subject, datetime], position: InboxPosition | None
 ) -> Collection[Subject]:
-    """Return all subjects but those whose bursts are all invisible from the position on. None: the newest position."""
+    """Return the subjects that may have visible bursts older than the position. Without a position return all."""
     if position is None:
         return subjects
     return [subject for subject in subjects if oldest_visible(subject, visible_from) <= position.opened_at]

@@ -1,4 +1,4 @@
-"""Walk the bursts of subjects, newest first: first from memory, then from the store."""
+"""Walk bursts, newest first: from memory, and then from the store."""
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from notifier.flow.inbox.subject_positions import OLDEST_POSITION, PositionTuple
 from notifier.ports.inbox import InboxPosition
 
 _LIST_END = InboxPosition(*OLDEST_POSITION)
+"""Horizon of a walk whose lists lack no visible burst."""
 FIRST_RUN_LENGTH = 32
 """Bursts of the first run: a page of 20, the burst after it, and some that the viewer may not see."""
 

@@ -1,4 +1,4 @@
-"""Follow the store's change feed, and apply its changes to the inbox caches."""
+"""Follow the store's change feed, and apply changes to the inbox caches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

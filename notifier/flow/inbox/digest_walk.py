@@ -1,4 +1,4 @@
-"""Walk a user's daily digests, newest first, each computed from bursts of the store."""
+"""Walk a user's digests, newest first, computed from bursts of the store."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Gap fetch: return a subject's visible bursts that opened between two seconds (seqs).
+"""Gap fetch: return a subject's visible bursts that opened between two seconds.
 
 A seq in this module is the Unix second of a burst's opening. `BurstKey.seq` is the number of a burst.
 """
@@ -24,8 +24,8 @@ MAX_SEQ = 253_402_300_799
 """Highest seq: the last second that a `datetime` can hold, at the end of the year 9999."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read in place of a subject that shows the viewer nothing: the response time must
-not reveal whether the requested subject exists."""
+"""A subject that cannot exist. It is read in place of a subject whose bursts the viewer can't see: the response time
+must not reveal whether the requested subject exists."""
 
 
 def opening_second(entry: Entry, now: datetime) -> datetime:

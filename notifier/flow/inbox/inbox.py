@@ -1,4 +1,4 @@
-"""Read inbox pages and badges, and write marks: `UncachedInbox` and, with caches, `Inbox`."""
+"""Inbox pages, badges and marks, with caches (`Inbox`) or without (`UncachedInbox`)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -37,7 +37,7 @@ from notifier.ports.pull_index import PullReader
 from notifier.ports.viewer_facts import People
 
 FirstPageKey = tuple[UserId, int, int, bool]
-"""A user, the page's size, the `id` of the proved viewer facts or of None, and whether there is a fallback page."""
+"""A user, the page's size, `id()` of the proved viewer facts or of None, and whether there is a fallback page."""
 
 
 class AnswerObserver(Protocol):
@@ -193,8 +193,8 @@ class Inbox:
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> InboxAnswer:
         """Return a page and the badge of the same moment.
 
-        The badge is None on a partial page, or if it could not be counted. If the store fails, a request for the first
-        page gets a partial page: the viewer's last cached page, if recent, or a page of the viewer's inbox rows.
+        The badge is None on a partial page, or if it could not be counted. If the store fails, a first page is partial:
+        the viewer's last cached page, if recent, or a page of the viewer's inbox rows.
 
         Raises NotFound, and StoreUnavailable if there is no fallback or the process is overloaded.
         """
@@ -297,7 +297,7 @@ class Inbox:
         if after is not None:
             async with limit_time():
                 return await self._later_page(cached or await self.facts.read(user, lookup), after, limit)
-        # Share a load only with requests that have the same facts: facts that were proved current for another request
+        # Share a load only with requests that have the same facts. Facts that were proved current for another request
         # may lack a change made before this request. A load without facts reads them after it has begun.
         return await self.first_pages.load_anew((user, limit, id(cached), has_fallback), load_first_page)
 
@@ -406,7 +406,8 @@ class Inbox:
             current_at=began_at,
             valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
-            # The renderer reuses the previous page's rendering. Bytes would count as a rendering of this page.
+            # The renderer reuses parts of the previous page's rendering. Leave out bytes: the renderer would take them
+            # for a rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
         if unread is not None and all(subject_list.is_followed for subject_list in lists):

@@ -1,4 +1,4 @@
-"""Last known pages for store outages, and VIPs' first pages shared through Redis."""
+"""Last known pages for store outages, and VIPs' pages shared through Redis."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Audit: recompute an answered list and badge from stored bursts, and report differences.
+"""Audit: recompute an answered list and badge from the store; report differences.
 
 The audit reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares the
 rules with the inbox: the predicate, and which bursts a digest has.
@@ -21,7 +21,7 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.viewer_facts import People
 
 AFTER_ALL_DATES = 100_000_000
-"""Higher than the number of every digest, which is its date as in 20261127."""
+"""Number above those of all digests. The number of a digest is its date, such as 20261127."""
 
 LOGGER = logging.getLogger("notifier.audit")
 
@@ -49,7 +49,7 @@ class Audit:
         # Check the viewer last: a mark or follow written at any time since the answer explains the difference.
         if found_differences and await self._is_same_viewer(opened.view):
             self.metrics.inbox_differences.inc()
-            LOGGER.error("member %d: %s", opened.view.member, "; ".join(found_differences))
+            LOGGER.error("inbox of member %d differs: %s", opened.view.member, "; ".join(found_differences))
         self.metrics.inbox_audits.inc()
 
     async def _differences(self, opened: OpenedInbox) -> Sequence[str]:
@@ -180,8 +180,9 @@ def _badge_differences(
 def _was_certainly_visible(view: InboxView, entry: Entry) -> bool:
     """Return whether an entry that is visible now was certainly visible when the answer was made.
 
-    An entry that was younger than CERTAINLY_VISIBLE_AGE may have become visible later. So may a burst with a blocked
-    mentioner, when another mentioner joined it, and a digest whose `newest` are all such bursts.
+    An entry that was younger than CERTAINLY_VISIBLE_AGE may have become visible later. A burst with a blocked mentioner
+    may have become visible when another mentioner joined it. The same holds for a digest whose `newest` are all such
+    bursts.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
     has_blocked_mentioners = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)

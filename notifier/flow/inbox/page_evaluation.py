@@ -1,4 +1,4 @@
-"""Compute a page of the inbox, and the badge of the same moment."""
+"""Compute an inbox page, and the badge of the same moment."""
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

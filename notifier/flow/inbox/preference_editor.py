@@ -1,4 +1,4 @@
-"""Edit preferences: write each change to the log, then to the user's own rows."""
+"""Edit preferences: write each change to the log, then to the store."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -52,7 +52,7 @@ class PreferenceEditor:
             await self.preferences.read(member),
             await self.preferences.read_account(member),
         )
-        # Check the account only for a new preference: that of an existing one may have been deleted since.
+        # Check the account only for a new preference: the account of an existing one may have been deleted since.
         if subject not in preferences:
             await self._member(subject.owner)
         before = preferences.get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
@@ -64,7 +64,7 @@ class PreferenceEditor:
         # Write the log first. After a crash in between, the indexer reads the change there, and writes the row and the
         # bitmaps. In the opposite order, a crash would leave bitmaps that never get the change.
         await self.log.append(preference_record(change))
-        with suppress(*OUTAGES):  # a change in the log is accepted
+        with suppress(*OUTAGES):  # the change is accepted, because it is in the log
             await self.preferences.write(change)
         return after
 

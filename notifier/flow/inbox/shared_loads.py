@@ -14,7 +14,7 @@ T = TypeVar("T")
 Load = Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]
 
 MAX_WAIT_SECONDS = 0.05
-"""Longest wait of a load for an earlier one of its key. A load that hangs must not delay all later ones."""
+"""Longest wait of a load for an earlier load of the same key. A load that hangs must not delay all later ones."""
 
 
 class LoadAnew(Protocol[V_co]):
@@ -43,7 +43,7 @@ class Singleflight(Generic[K, V]):
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}
         self._begun: dict[K, _Flight[V]] = {}
-        """Loads of `load_anew` in progress. Of several for one key, the latest."""
+        """Loads of `load_anew` in progress: the latest of each key."""
         self._planned: dict[K, _Flight[V]] = {}
         """Loads of `load_anew` that have not begun, at most one per key."""
 

@@ -56,7 +56,7 @@ class StoreBreaker:
 
 ZERO = timedelta(0)
 MIN_SHARE = 1 / 4
-"""Least share of the deadline that a step gets, because time in which the event loop was blocked counts as spent."""
+"""Least share of the deadline that a step gets, even if less is left: a blocked event loop may have spent the rest."""
 COLD_FACTOR = 5
 """Ratio of a cold page's deadline to that of other pages. With nothing else to show, waiting beats an error."""
 

@@ -1,4 +1,4 @@
-"""In-memory cache of each subject's newest bursts, which follows all changes of bursts."""
+"""In-memory cache of each subject's newest bursts, which follows their changes."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
@@ -102,10 +102,10 @@ class SubjectCache:
         self._apply(burst, is_newest=True)
 
     def apply_published(self, burst: Burst) -> None:
-        """Apply a burst from the burst stream, where it may be late: the store may have a newer state.
+        """Apply a burst from the burst stream, which may deliver it late.
 
-        A newer state may even have arrived here and been dropped. That is ruled out if this process still knows the
-        burst, or if `recent_changes` has every change since the burst opened.
+        This process may have received a newer state of the burst, and forgotten it. That is ruled out if the process
+        still knows a state of the burst, or if `recent_changes` has every change since the burst opened.
         """
         is_newest = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
         self._apply(burst, is_newest=is_newest)

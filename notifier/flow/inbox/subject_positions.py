@@ -1,4 +1,4 @@
-"""Positions of one subject's newest bursts, and how far down the list is complete."""
+"""Positions of a subject's newest bursts, and times of subjects' last changes."""
 
 from bisect import bisect_left, insort
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Ports that write viewers' facts, with each write wrapped in an invalidation. Reads pass through."""
+"""Ports of viewer facts, with each write wrapped in an invalidation."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace

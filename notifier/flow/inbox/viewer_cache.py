@@ -1,4 +1,4 @@
-"""Cache of viewers' facts, of the versions that prove them current, and of first pages."""
+"""Cache of viewers' facts, their versions, and first pages."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -21,9 +21,9 @@ from notifier.ports.inbox_cache_freshness import (
 )
 
 FACTS_TTL = REMEMBERED_VIEWER_TTL
-"""Maximum age of facts, even if their versions match: a fault may have kept a change from the versions."""
+"""Maximum age of facts, even if their versions match: after a fault, facts may have changed without a new version."""
 TTL_SPREAD_SECONDS = 150
-"""TTLs of users differ by up to this: users who arrived together read the store again at different times."""
+"""TTLs of users differ by up to this: facts that were read at the same time expire at different times."""
 MAX_FIRST_PAGES = 2
 """First pages kept per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, BLOCKED_BYTES = 2_500, 250, 250, 100
@@ -73,7 +73,7 @@ class CachedViewer:
     versions: Mapping[Scope, str]
     """Versions in Redis when the facts were read. If empty, later requests use the facts for partial pages only."""
     server_state: int
-    """Number of Redis's state that returned the versions. In another state versions may be missing or old."""
+    """`VersionLookup.server_state` of the versions. Once Redis has another state, versions may be missing or old."""
     read_at: datetime
     """When the read of the facts began."""
     first_pages: dict[int, InboxAnswer] = field(default_factory=dict)
@@ -194,7 +194,10 @@ class ViewerCache:
             cached.versions = {}
 
     def record_server_state(self, server_state: int, now: datetime) -> None:
-        """Stop trusting earlier facts of other processes in a new server state: versions may be missing or old."""
+        """Stop trusting facts that other processes read before, if the server state is new.
+
+        In the new state versions may be missing or old.
+        """
         if server_state != self._server_state:
             self._server_state = server_state
             self.trusted_since = now
@@ -202,14 +205,14 @@ class ViewerCache:
     def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
         """Return whether facts of another process may be used here, if their versions prove them current.
 
-        From their read until now, this process must have received every lapse, and Redis kept its state.
+        From their read until now, this process must have received every lapse, and Redis must have kept its state.
         """
         if self.trusted_since is None or remembered.read_at > now + MAX_CLOCK_SKEW:
             return False
         return remembered.read_at > self.trusted_since + MAX_CLOCK_SKEW
 
     def set_marks(self, user: UserId, marks: Marks) -> None:
-        """Apply new marks at once, for partial pages while the store is down. Other pages read the facts again."""
+        """Apply new marks at once, for partial pages while the store is down. Complete pages read the facts again."""
         if cached := self.viewers.get(user):
             cached.viewer = replace(cached.viewer, marks=marks)
             cached.versions = {}

@@ -1,4 +1,4 @@
-"""Viewer facts: from memory or Redis if they are proved current, otherwise from the store."""
+"""Viewer facts: from a cache if proved current, otherwise from the store."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -51,8 +51,8 @@ class ViewerFactsReader:
         distrust_count, cached_before = self.viewers.distrust_count, self.viewers.get(user)
         if member is None:
             member = cached_before.member if cached_before else await self._member(user)
-        # Insert the versions before reading the facts: a change in between removes a version, so the facts are not
-        # taken for current.
+        # Insert the versions before reading the facts: a change in between removes a version, so the facts are never
+        # proved current.
         inserted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
@@ -137,7 +137,7 @@ class ViewerFactsReader:
     async def _facts(self, user: UserId, member: Member) -> InboxContext:
         """Read the facts and the account's member number. Raises NotFound for a missing account, and StoreUnavailable.
 
-        The versions cover the account's existence, too: a deletion removes one.
+        The versions cover the account's existence, too: a deletion of the account removes a version.
         """
         with self.metrics.inbox_store():
             context = await self.people.open(user, member)

@@ -1,4 +1,4 @@
-"""Invalidate cached facts of viewers around each write, and verify caches before each read.
+"""Invalidate cached viewer facts around writes, and verify them before reads.
 
 Before the write, `begin` replaces the versions of the changed scopes in Redis by a placeholder. Facts of a scope with a
 placeholder are never proved current. After the write is durable, `finish` removes the placeholder. If the writer dies
@@ -65,7 +65,7 @@ class PendingChange:
         return True
 
     def with_renewals(self, rows: Iterable[T]) -> Iterator[T]:
-        """Yield the rows of a bulk write, and renew the placeholders, which the write may outlast."""
+        """Yield the rows of a bulk write. Renew the placeholders meanwhile, because a long write outlasts them."""
         iterator = iter(rows)
         while chunk := list(islice(iterator, ROWS_PER_RENEWAL)):
             self.begin()
@@ -160,7 +160,7 @@ class VersionLookups(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """Sends one look-up per call. After the call, the subject cache has all bursts that were announced before it."""
+    """Sends one look-up per call. Then the subject cache has all bursts that were announced before the call."""
 
     versions: ViewerVersionReader
     follower: ChangeFollower
@@ -195,7 +195,7 @@ class VersionCheck:
 
 PendingLookup = asyncio.Future[VersionLookup | None]
 CHECKS_PER_WAIT = 4
-"""Checks for callers that have waited too long, in each `max_wait`."""
+"""How often per `max_wait` the callers that have waited too long are rejected."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""Indexers that keep bitmaps of followers, preferences and activity up to date from the streams."""
+"""Indexing of follows, preferences and activity into rows and bitmaps."""

@@ -19,7 +19,7 @@ from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferen
 class ShardComparison:
     shard: int
     followers: int
-    """Number of followers according to the rows; for `check_counts`, to the bitmap if it is readable."""
+    """Number of followers according to the rows. `check_counts` uses the bitmap or, if it is unreadable, the counts."""
     missing: int
     """Number of members of the rows that are missing in a bitmap, added up over all bitmaps of the shard."""
     extra: int

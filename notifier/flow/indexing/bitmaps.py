@@ -1,4 +1,4 @@
-"""Bitmaps of followers and preferences: updated from changed rows, or rebuilt from all rows."""
+"""Updates bitmaps of followers and preferences, or rebuilds them from all rows."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -239,7 +239,7 @@ class SelfRepairingSets:
     """Earliest time of the next rebuild request, by subject and shard."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        """Return the live sets of each shard. Raises outages; StoreUnavailable also while bitmaps are being rebuilt.
+        """Return the live sets of each shard. Raises OUTAGES, such as StoreUnavailable while a bitmap is being rebuilt.
 
         Raises Poison for an unreadable bitmap that the graph indexer does not rebuild, for example one of activity.
         """

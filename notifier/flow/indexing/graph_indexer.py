@@ -1,4 +1,4 @@
-"""Graph indexer: writes rows and bitmaps of follows and preferences, and rows of user blocks.
+"""Graph indexer: writes rows of follows, preferences and user blocks; updates bitmaps.
 
 Each subject's bitmaps, and each shard's bitmaps of account preferences, have one writer: the reader of their log
 partition. Rows are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a

@@ -1,4 +1,4 @@
-"""Tier rule: loads the rule that the settings name, and checks its results."""
+"""Loads the tier rule that the settings name, and checks its results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

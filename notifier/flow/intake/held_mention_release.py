@@ -1,4 +1,4 @@
-"""Releases held mentions: appends their events to the log again, marked as released."""
+"""Releases held mentions: appends their events to the log again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,9 @@ class HeldMentionRelease:
         return cls(log=ports.log, held_mentions=ports.held_mentions, clock=ports.clock)
 
     def __call__(self, mentions: Sequence[HeldMention], operator: str) -> Sequence[HeldMention]:
-        """Release the mentions that still wait; return those whose release this call has recorded.
+        """Release the mentions that still wait: append their events, marked as released.
+
+        Return the mentions whose release this call has recorded.
 
         After an error some mentions may be in the log although they are still waiting for a decision.
         """

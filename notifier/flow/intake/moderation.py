@@ -1,4 +1,4 @@
-"""Moderation: decides how far mentions carry, from facts read once per batch of events."""
+"""Moderation: decides how far mentions carry, from facts read per batch."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

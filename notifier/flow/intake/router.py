@@ -1,4 +1,4 @@
-"""Router: splits each event into mentions of its named accounts, and selects their lanes."""
+"""Router: splits events into mentions, and selects the lane of each."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -74,10 +74,10 @@ def lane_with_hysteresis(
 ) -> Lane:
     """Return the lane for a follower count, with hysteresis.
 
-    A subject enters the celebrity lane at `threshold` followers, and leaves it below 90 % of `threshold`. Between the
-    two the lane is that of the subject's open burst, which every router can read, also after a restart. Without an open
-    burst the lane is `current`. Two routers may choose different lanes for some minutes. That is harmless: the subject
-    has only one head, which orders the mentions of both lanes.
+    A subject enters the celebrity lane at `threshold` followers, and leaves it below 90 % of `threshold`. Between these
+    counts the lane is that of the subject's open burst, which every router can read, also after a restart. Without an
+    open burst the lane is `current`. Two routers may choose different lanes for some minutes. That is harmless: the
+    subject has only one head, which orders the mentions of both lanes.
     """
     if lane_of(followers, threshold, current=Lane.CELEBRITY) is lane_of(followers, threshold, current=Lane.STANDARD):
         return lane_of(followers, threshold, current=current)
@@ -127,9 +127,9 @@ class Router:
         self._count_in_metrics(mentions, refused)
 
     def _route(self, event: LoggedEvent, facts: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
-        """Yield for each named account a mention for its followers or a refusal, and the account's own mention.
+        """Yield for each named account a mention for its followers, or a refusal, and a mention for the account itself.
 
-        The account gets no mention of its own if `decide` refuses for a reason other than NOT_WANTED.
+        If `decide` refuses for a reason other than NOT_WANTED, there is no mention for the account itself.
         """
         for account in event.mentioned:
             subject = Subject(Kind.MENTION, account)

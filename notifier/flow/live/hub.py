@@ -1,4 +1,4 @@
-"""Live hub: the open streams of one API process, and the event sources they share.
+"""Live hub: feeds the open streams of one API process.
 
 New bursts come from the bus at once. The store is also read once a second, for new bursts whose message the bus lost.
 Later growth comes from the bus alone, so all clients load their page again if bus messages may have been missed.
@@ -123,7 +123,7 @@ class LiveHub:
     caught_up_at: datetime = LONG_AGO
     """When the bus last signaled that all its messages have been read."""
     is_disconnected: bool = True
-    """Whether bus messages are missed now: until the bus connects, and while its connection is lost."""
+    """True until the bus connects, and while its connection is lost. Bus messages are missed meanwhile."""
     is_closed: bool = False
     bus_connected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the bus has connected since the hub started."""

@@ -1,4 +1,4 @@
-"""Live listeners of a process, by the subjects they follow; delivers updates to them."""
+"""Delivers updates to the live listeners of a process, by subject."""
 
 from collections import defaultdict
 from collections.abc import Collection

@@ -1,4 +1,7 @@
-"""Events of open streams, with the same visibility rules as inbox pages. No I/O."""
+"""Events of open streams, by the visibility rules of inbox pages.
+
+This module does no I/O.
+"""
 
 from asyncio import Event as Wake
 from asyncio import Lock
@@ -18,7 +21,8 @@ from notifier.flow.inbox.digest_walk import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
 MAX_BUFFERED_BURSTS = 10_000
-"""Maximum bursts kept for clients that reconnect: eleven a second in the 15 minutes that a token is valid; 20 MB."""
+"""Maximum bursts kept for clients that reconnect, 20 MB. They cover the 15 minutes that a token is valid, if up to
+eleven bursts a second are published."""
 MAX_QUEUED_BURSTS = 100
 """Maximum bursts in a stream's queue. A client that reads too slowly for that is cut off."""
 PAGE_SIZE = 20

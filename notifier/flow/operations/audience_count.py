@@ -1,4 +1,4 @@
-"""Audience count: a subject's followers by tier, or by the set that suppresses them."""
+"""Audience count: a subject's followers by tier, and its suppressed followers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

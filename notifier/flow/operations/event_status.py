@@ -1,4 +1,4 @@
-"""Status of an event: the outcome for each account, and the progress of its bursts."""
+"""Status of an event: outcome per account, and progress of the bursts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -46,7 +46,7 @@ MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
 """Maximum number of newest bursts that a read lists. The mention rate is computed from their growth."""
 NEWLY_WATCHED_BURSTS = 32
-"""Number of newest unfinished bursts that each read adds to the watched ones. To read the progress of a burst of 200
+"""Number of newest unfinished bursts that each read adds to the watched ones. Reading the progress of a burst of 200
 million followers takes 5 ms."""
 MAX_SHOWN_BURSTS = 8
 DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)

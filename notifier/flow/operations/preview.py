@@ -1,4 +1,4 @@
-"""Preview of a mention: what would happen to it now, computed without side effects."""
+"""Preview: what a mention would cause now, computed without side effects."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -92,20 +92,20 @@ class Preview:
     def _preview_account(
         self, event: Event, account: UserId, facts: ModerationFacts, on_start: Callable[[int], Advance]
     ) -> AccountPreview:
-        verdict = facts.decide(event, account, lambda: True, released=False)
-        if isinstance(verdict, MentionRefusal):
-            return AccountPreview(account=account, refusal=verdict)
+        decision = facts.decide(event, account, lambda: True, released=False)
+        if isinstance(decision, MentionRefusal):
+            return AccountPreview(account=account, refusal=decision)
         subject = Subject(Kind.MENTION, account)
         followers, head = self.sets.follower_counts(subject).total, self.heads.load([subject])[subject]
         lane = lane_of(followers, self.threshold, current=head.open.lane if head.open else Lane.STANDARD)
         [mention] = current_mentions(
-            self.retractions, [Mention.from_event(event, subject, verdict, lane=lane, followers=followers)]
+            self.retractions, [Mention.from_event(event, subject, decision, lane=lane, followers=followers)]
         )
         if mention.retracted:
             return AccountPreview(account=account, refusal=MentionRefusal.RETRACTED)
         burst, joins = self._next_burst(after_publishing(head, nonce=""), mention)
         preview = AccountPreview(
-            account=account, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
+            account=account, refusal=None, lane=lane, verdict=decision, followers=followers, burst=burst, joins=joins
         )
         return preview if joins or burst.pull_only else self._with_counts(preview, burst, on_start)
 

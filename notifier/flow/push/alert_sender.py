@@ -1,4 +1,4 @@
-"""Send step: passes alerts to the provider, and turns its receipts into failed attempts."""
+"""Send step: passes alerts to the provider; turns receipts into failed attempts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

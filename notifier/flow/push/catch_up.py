@@ -200,7 +200,7 @@ class CatchUp:
         return decided
 
     def _read_snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
-        """Read the sibling's snapshots, of shards in which the sibling alerts any of these members.
+        """Read the sibling's snapshots of the shards in which the sibling alerts any of these members.
 
         In a shard without a snapshot, the sibling has alerted no member.
         """

@@ -1,4 +1,4 @@
-"""Circuit breakers: stop sending to a push service that fails or rejects our requests."""
+"""Circuit breakers for push services that fail or reject our requests."""
 
 import logging
 from collections import OrderedDict
@@ -95,7 +95,7 @@ class CircuitBreakers:
         No circuit is opened, because only a response shows whether a device belongs to the group.
         """
         if is_due(self.reported_at.get(group), self.settings.open_for, now):
-            LOGGER.error("some alerts are rejected, %s: %s", group, receipt.reason)
+            LOGGER.error("alerts to the device group %s are rejected: %s", group, receipt.reason)
             self.metrics.circuits_opened.labels(provider_of(group)).inc()
             self.reported_at[group] = now
             with suppress(CacheUnavailable):  # fails open: no alert depends on the report

@@ -1,4 +1,4 @@
-"""Select step: reads the devices of one shard and drafts batches to send."""
+"""Select step: reads one shard's devices, and drafts batches to send."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Cap step: decides which members may get another alert, with a fallback without Redis."""
+"""Cap step: decides which members may get another alert."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

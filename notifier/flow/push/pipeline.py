@@ -1,11 +1,11 @@
-"""Push pipeline: sends a slice's alerts in groups; a crash repeats at most one group.
+"""Push pipeline: sends a slice's alerts, one send group at a time.
 
 A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes up to 128 shards at a
 time. The first three steps set the fields of a `ShardState` for each shard.
 
 The select step makes drafts. A draft is a batch of the send log, to be written or closed, with the devices to send to.
-A batch has members of one shard, so drafts of several shards are combined into a send group of about 2,000 devices. The
-pipeline sends one group after the other.
+A batch has members of one shard, so drafts of several shards are combined into a send group of about 2,000 devices. A
+crash repeats at most one group.
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)

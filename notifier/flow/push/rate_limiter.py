@@ -1,4 +1,4 @@
-"""Rate limiting: how many alerts a worker may send now, with a fallback without Redis."""
+"""Rate limiting: how many alerts a worker may send now."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

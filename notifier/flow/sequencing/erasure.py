@@ -1,4 +1,4 @@
-"""Erasure: removes an erased author's devices, and text in edits, held mentions and dead letters."""
+"""Erasure: removes devices and remaining text of erased authors."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,10 @@ ITEMS_PER_BATCH = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """Erases the text and devices that retraction settlement does not erase. Idempotent."""
+    """Removes devices, and erases the text in edits, held mentions and dead letters. Idempotent.
+
+    Retraction settlement erases the text in mentions and bursts.
+    """
 
     retractions: Retractions
     erasure_targets: ErasureTargets

@@ -1,4 +1,4 @@
-"""Live publisher: sends burst updates to the live bus, and buffers them during outages."""
+"""Live publisher: sends updates to the live bus; buffers them during outages."""
 
 from collections import deque
 from collections.abc import Sequence

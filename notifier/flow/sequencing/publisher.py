@@ -1,7 +1,8 @@
-"""Publisher: turns a head's outbox into bursts, mentions, index entries, live updates and plans.
+"""Publisher: makes the bursts in a head's outbox visible, and plans them.
 
-After its compare-and-set, a head's outbox holds everything that was decided. Every step of publishing is idempotent,
-and the last step empties the outbox. After a crash all steps are repeated.
+After its compare-and-set, a head's outbox holds everything that was decided. From it the publisher writes bursts,
+mentions, index entries, live updates and plans. Every step is idempotent, and the last step empties the outbox. After a
+crash all steps are repeated.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +37,7 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""Maximum number of restamps (new opening times) after the first write. A burst that is still late is published."""
+"""Maximum number of restamps (new opening times) after the first write. A burst that is late even then is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Publisher:
     def finish_publishing(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """Load the subjects' heads, publish what is left in their outboxes, and return the heads with empty outboxes.
 
-        A subject is missing if another process has changed its head during this call.
+        A subject is missing in the result if another process has changed its head during this call.
         """
         heads = self.heads.load(subjects)
         unpublished = [head for head in heads.values() if not head.is_published]

@@ -144,10 +144,10 @@ class RetractionSettlement:
         return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """Return mentions that may replace the leaving ones as mentioners or shown tweet of the burst, one per author.
+        """Return mentions that stay in the burst, one per author, as `amended` needs them.
 
-        The mentions are by mentioners with a leaving mention, or by any mentioner if the shown tweet leaves. Without
-        such a mention, a burst that needs a mentioner gets a mention by another author.
+        They are by mentioners with a leaving mention, or by all mentioners if the shown tweet leaves. If these have no
+        mention that stays, but the burst needs a new mentioner, one mention by any author is returned.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)

@@ -1,4 +1,4 @@
-"""Retractor: settles retractions from the log, sends live updates of their bursts, and erases text."""
+"""Retractor: settles retractions from the log, sends live updates, and erases text."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -134,8 +134,8 @@ def test_cassandra_problems_are_reported(nodes: CassandraStatus, expected: dict[
     ("nodes", "expected"),
     [
         ((NODE, DOWN, DOWN), "Start at least 1 of the nodes that are down."),
-        ((NODE,), "Add at least 1 to the nodes,"),
-        ((DOWN,), "Start at least 1 of the nodes that are down. Add at least 1 to the nodes,"),
+        ((NODE,), "Add nodes (at least 1),"),
+        ((DOWN,), "Start at least 1 of the nodes that are down. Add nodes (at least 1),"),
     ],
 )
 def test_quorum_remedy_starts_or_adds_nodes(nodes: Sequence[NodeStatus], expected: str) -> None:
