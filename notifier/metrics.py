@@ -29,14 +29,14 @@ class Metrics:
     def inbox_store(self) -> Iterator[None]:
         """Count and time a store read for an inbox."""
         self.inbox_store_calls.inc()
-        with self._inbox_store_seconds.time():
+        with self.inbox_seconds.labels("store").time():
             yield
 
     @contextmanager
     def inbox_redis(self) -> Iterator[None]:
         """Count and time a Redis round trip for an inbox."""
         self.inbox_redis_calls.inc()
-        with self._inbox_redis_seconds.time():
+        with self.inbox_seconds.labels("redis").time():
             yield
 
     def _add_mention_metrics(self) -> None:
@@ -128,9 +128,6 @@ class Metrics:
         self.inbox_seconds = self._histogram(
             "inbox_seconds", "Time of an open from memory, or of a wait for Redis or the store.", "tier"
         )
-        # Labels are resolved in advance for what an open does several times.
-        self._inbox_store_seconds = self.inbox_seconds.labels("store")
-        self._inbox_redis_seconds = self.inbox_seconds.labels("redis")
         self.inbox_burst_loads = self._counter("inbox_burst_loads_total", "Bursts read from the store for inboxes.")
         self.inbox_feed_reads = self._counter("inbox_feed_reads_total", "Reads of the store's change feed.")
         self.inbox_warm_ups = self._counter(

@@ -26,7 +26,7 @@ from notifier.api.demo import routes as demo
 from notifier.api.demo.routes import DemoControls, demo_controls
 from notifier.api.http_server import HUB_KEY
 from notifier.api.problems import EXCEPTION_HANDLERS, ResponseHeaders
-from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
+from notifier.api.routes import devices, events, inbox, inbox_stream, missed_bursts, preferences, static
 from notifier.api.routes import system as system_routes
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, generate_document
@@ -76,7 +76,7 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
-    app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
+    app.asgi_handler = ResponseHeaders(missed_bursts.RawSubjectPaths(app.asgi_handler))
     # FastInbox needs tokens. With `insecure_dev`, requests may name their user without one, so the routes answer them.
     if not system.settings.insecure_dev:
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
@@ -103,7 +103,7 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/subjects",
-            route_handlers=[subjects.bursts],
+            route_handlers=[missed_bursts.bursts],
             guards=[allow_users(container)],
             security=[{USER_SCHEME: []}],
             tags=["inbox"],

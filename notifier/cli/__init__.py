@@ -38,7 +38,7 @@ SECTIONS = {
     "Control": {
         "throttle": "notifier.cli.commands.throttle:throttle",
         "reach": "notifier.cli.commands.reach:reach",
-        "flush": "notifier.cli.commands.flush:flush",
+        "flush": "notifier.cli.commands.flush_redis:flush",
         "deadletters": "notifier.cli.commands.deadletters:deadletters",
     },
     "Check and maintain": {

@@ -29,7 +29,7 @@ from notifier.ports.push import Devices, SendLog
 from notifier.ports.user_directory import AccountFlags, Directory
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveSets, MemoryMemberSets
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies

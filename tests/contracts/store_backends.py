@@ -45,7 +45,7 @@ from notifier.ports.push import PushSuppressions
 from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
-from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges, MemoryViewerLapses

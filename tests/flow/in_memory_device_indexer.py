@@ -16,7 +16,7 @@ from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged
 from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryMemberSets
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.devices import MemoryDevices

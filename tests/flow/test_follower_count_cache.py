@@ -6,7 +6,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.intake.router import COUNTS_TTL, FollowerCountCache
 from tests.support.fakes.audience import MemoryMemberSets
-from tests.support.fakes.bursts import MemoryHeads
+from tests.support.fakes.bursts_and_sequence_heads import MemoryHeads
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.user_directory import MemoryDirectory
 

@@ -9,7 +9,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
 from notifier.flow.push.catch_up import FIRST_READ_SIZE, SiblingBursts
 from tests.support.domain_examples import BOB, HOUR, MINUTE, NOON, burst
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 
 DAY = timedelta(hours=24)
 

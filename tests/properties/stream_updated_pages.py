@@ -15,7 +15,7 @@ from notifier.ports.live_bus import MissedUpdates
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.properties.expected_inboxes import KEPT_FOR, ShownItem
 from tests.support.fakes.api_threads import InlineThreads
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.simulator.inbox_visits import run_sync
 

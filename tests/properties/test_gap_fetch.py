@@ -18,7 +18,7 @@ from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, GapFetch, GapPage, Se
 from notifier.ports.inbox import InboxPosition
 from notifier.ports.user_directory import DirectoryEntry
 from tests.support.domain_examples import burst
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.user_directory import MemoryDirectory

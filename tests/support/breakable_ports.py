@@ -11,7 +11,7 @@ from notifier.domain.ids import Member
 from notifier.ports.event_log import Consumer, Logged, Record
 from notifier.ports.inbox_cache_freshness import ChangesSince, FeedPosition
 from tests.support.fakes.audience import MemoryActivity
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.coordination import MemoryThrottles
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryInboxStore, MemoryTimeline

@@ -47,7 +47,7 @@ from tests.support.cache_invalidating_users import CacheInvalidatingPeople
 from tests.support.example_event import event
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryFollows, MemoryMemberSets
-from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies

@@ -48,8 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a crashed process that restarts within its lease gets its partitions back.
 
-    Only one process at a time may use an id. If it is empty, the `owner` passed to `subscribe` is the id. An owner that
-    has a new name after each start may get other partitions.
+    Only one process at a time may use an id. If it is empty, the owner of the subscription is the id. An owner whose
+    name is new after each start may get other partitions.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)

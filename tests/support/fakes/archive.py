@@ -7,7 +7,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import StoredRow
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryLedger
 

@@ -11,7 +11,7 @@ from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 
 # Audience snapshots.
 

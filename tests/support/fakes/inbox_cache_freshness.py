@@ -19,7 +19,7 @@ from notifier.ports.inbox_cache_freshness import (
     Scope,
     VersionLookup,
 )
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.live_bus import MemoryLiveBus
 
 

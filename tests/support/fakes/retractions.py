@@ -10,7 +10,7 @@ from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionK
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.moderation_and_retractions import MentionLocation
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.dead_letters import MemoryDeadLetters
 from tests.support.fakes.moderation import MemoryHeldMentions
 

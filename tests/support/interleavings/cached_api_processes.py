@@ -26,7 +26,7 @@ from notifier.ports.user_directory import DirectoryEntry
 from notifier.ports.viewer_facts import Preferences
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
-from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, CountedNonces, ManualClock
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_cache_freshness import (

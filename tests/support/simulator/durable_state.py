@@ -16,7 +16,7 @@ from tests.support.fakes.audience import (
     MemoryFollows,
     MemoryMemberSets,
 )
-from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies

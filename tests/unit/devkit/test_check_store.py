@@ -19,7 +19,7 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.ledger import StoredRow
-from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 
 WORLD = World(universe=20_000, followers=15_000, celebrities=2, seed=1)
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
