@@ -133,13 +133,13 @@ class DeadLetterTallies(Protocol):
     """One tally per lane, changed only by compare-and-set.
 
     Durable: a stored tally survives the crash of any process. Blocking. Raises StoreUnavailable, and DiskFull for
-    writes. After an error the change may or may not have been made; read again to find out.
+    writes. After an error the change may or may not have been made; repeat the call to find out.
     """
 
     def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         """Return the tally of each lane; an empty tally for a lane without one.
 
-        The result may miss a change whose answer was lost. The result of `compare_and_set` never does.
+        The result may lack a change whose answer was lost. Only `compare_and_set` is sure to return it.
         """
         ...
 

@@ -71,7 +71,7 @@ class ErasureTargets(Protocol):
         ...
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
-        """Erase the text of the held mentions, for good: a later `put` does not restore it. Other fields stay."""
+        """Erase the text of held mentions for good: a later `HeldMentions.put` does not restore it."""
         ...
 
     def dead_letters(self) -> Iterator[DeadLetter]:
@@ -79,7 +79,7 @@ class ErasureTargets(Protocol):
         ...
 
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
-        """Erase the bodies of the letters, for good: a later `put` does not restore them. Other fields stay."""
+        """Erase the bodies of dead letters for good: a later `DeadLetters.put` does not restore them."""
         ...
 
 

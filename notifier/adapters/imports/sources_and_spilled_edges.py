@@ -108,8 +108,8 @@ END_KEY = 1 << 2 * HALF_KEY_BITS
 RUNS_PER_MERGE = 64
 """Runs of similar size form a size group. A group of this many runs is merged into one run.
 
-Merging keeps the number of open files small. The merged run is usually in the group of the next size, so each group
-copies a key about once.
+Merging keeps the number of open files small. A merged run usually belongs to the next larger size group, so a key is
+copied about once per size group.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
 """Powers of two that a size group spans. For example, runs from 2^23 to below 2^29 bytes are in one group."""

@@ -77,7 +77,7 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
     After an interruption the next migration continues. Raises LogUnavailable, also if a topic would grow again before
     its previous growth is complete.
     """
-    with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
+    with translated("Topic migration failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         deadline = monotonic() + RETRY_TIMEOUT
         return sum(_run(step, deadline) for step in _Migration(access, admin).steps(topics or load_topics()))
 
@@ -149,8 +149,8 @@ class _Migration:
     def _commit_existing_partitions(self, stream: str, partition_count: int) -> None:
         """Commit offset 0 for a group without commits.
 
-        Such a group has no members, or its members are committing the same offsets. Raises LogUnavailable if the group
-        has committed only some of the partitions.
+        Such a group has no members, or has just started, and its members commit offset 0, too. Raises LogUnavailable
+        if the group has committed only some of the partitions.
         """
         group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
         topic_partitions = [TopicPartition(topic, number) for number in range(partition_count)]

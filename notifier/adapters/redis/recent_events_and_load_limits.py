@@ -61,18 +61,18 @@ class RedisTokenBuckets:
         self._script = LuaScript.load(CHECKSUM_FILE, "token_bucket")
 
     def take(self, name: str, limit: BucketLimit) -> bool:
-        [tokens_left] = run_calls(self._client, [self._call(name, limit, 1, debt=0)])
+        [tokens_left] = run_calls(self._client, [self._call(name, limit, 1, max_debt=0)])
         return tokens_left is not None
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
-        calls = [self._call(name, limit, count, debt=limit.capacity) for name, count in spent.items()]
+        calls = [self._call(name, limit, count, max_debt=limit.capacity) for name, count in spent.items()]
         return {
             name: float(tokens_left) for name, tokens_left in zip(spent, run_calls(self._client, calls), strict=True)
         }
 
-    def _call(self, name: str, limit: BucketLimit, count: int, *, debt: int) -> ScriptCall:
+    def _call(self, name: str, limit: BucketLimit, count: int, *, max_debt: int) -> ScriptCall:
         refill = limit.refill / timedelta(milliseconds=1)
-        return ScriptCall(self._script, KeyKind.TOKEN_BUCKET.key(name), (limit.capacity, refill, count, debt))
+        return ScriptCall(self._script, KeyKind.TOKEN_BUCKET.key(name), (limit.capacity, refill, count, max_debt))
 
 
 class RedisBackpressure:

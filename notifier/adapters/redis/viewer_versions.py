@@ -276,7 +276,7 @@ def _read_stream(
     """Return the bursts after the position, and the new position.
 
     The bursts are None if there are too many, or if some may be missing: after an entry for missed updates, after
-    garbage, or if the entry at `after` is gone. Later entries may be gone with that one.
+    garbage, or if the entry at `after` is gone, because then later entries may be gone, too.
     """
     if not entries or _position(entries[0]) != after or len(entries) > MAX_STREAM_ENTRIES:
         return None, None

@@ -192,8 +192,8 @@ class Database:
         except sqlite3.Error:
             raise
         except Exception:
-            # The traceback may refer to a frame with an unfinished cursor, whose read snapshot outlives the rollback.
-            # With that old snapshot this thread could not write.
+            # The error's traceback may keep an unfinished cursor alive. Its read snapshot survives the rollback, and
+            # the next write on this connection would fail.
             self._drop()
             raise
 

@@ -15,7 +15,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
 MIGRATIONS_FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
-"""In a checkout a link to the top-level folder."""
+"""In a checkout, this folder is a symbolic link to the top-level `migrations/sqlite`."""
 
 _CREATE_MIGRATIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS migrations (

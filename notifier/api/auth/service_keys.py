@@ -189,7 +189,7 @@ LOGGER = logging.getLogger("notifier.api")
 
 SERVICE_KEYS_FILE = "service_keys.json"
 CHECK_SECONDS = 1.0
-"""Minimum seconds between two checks of the file, so a change takes effect after this time at the latest."""
+"""A request checks the file if the last check was at least this many seconds ago. So no older keys are used."""
 
 FileFingerprint = tuple[int, int, int]
 """Inode, size and modification time in nanoseconds."""

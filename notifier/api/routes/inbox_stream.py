@@ -27,7 +27,7 @@ RETRY_FIELD = b"retry: 2000\n\n"
 """Tells the client to wait two seconds before it reconnects."""
 STREAM_DESCRIPTION = (
     "Events: row, group and marked (their data is an ItemBody), hidden (a HiddenBody), count (a BadgeBody) "
-    "and reset ({})."
+    "and reset (an empty object)."
 )
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]

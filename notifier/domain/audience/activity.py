@@ -61,8 +61,8 @@ def hour_of(moment: datetime) -> int:
 def hours_to_read(now: datetime, last_hour: int | None, kept_for: timedelta) -> range:
     """Return the hours that may have new activity since the last roll-up, which ran in `last_hour`.
 
-    Without a last roll-up these are all hours that are kept. The range is never empty. A clock that was set back skips
-    no hour.
+    Without a last roll-up these are all hours that are kept. The range is never empty. If the clock was set back, so
+    that `last_hour` is in the future, the range still starts early enough.
     """
     oldest_kept, oldest_open = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
     return range(oldest_kept if last_hour is None else max(oldest_kept, min(last_hour, oldest_open)), hour_of(now) + 1)

@@ -29,7 +29,7 @@ class DeferredBurst:
 
 
 MAX_PARKED_PER_ROUND = 64
-"""Maximum number of bursts per pool that a round examines only to record their slices as parked."""
+"""Maximum number of additional bursts per pool that a round examines, just to record their slices as parked."""
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]

@@ -120,7 +120,7 @@ class Slice:
     def rows_slice(self) -> "Slice":
         """Return the rows slice that must finish before this push slice starts.
 
-        Dormant members have no rows. Their alerts wait for P2, which takes the audience snapshots.
+        Dormant members have no rows. Their alerts wait for P2, whose rows slice also stores the dormant members.
         """
         tier = Tier.P2 if self.tier is Tier.DORMANT else self.tier
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)

@@ -28,7 +28,8 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_CHANGE_TTL = timedelta(seconds=30)
-"""Age at which a change leaves `recent_changes`. A read that began before the change arrived is then not cached."""
+"""Age at which a change leaves `recent_changes`. After that, the result of a read that began before the change arrived
+is not cached."""
 MAX_RECENT_CHANGES = 5_000
 BURST_BYTES, MENTIONER_BYTES = 1_200, 60
 """Bytes of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
@@ -117,7 +118,7 @@ class SubjectCache:
             is_newest,
         ):
             return
-        # A state that a load has cached already still counts as a change: pages made before the load do not show it.
+        # Note a change even if a load has cached this state before: pages that were made before it do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
             burst, is_newest = cached, True
         change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=is_newest)
@@ -179,6 +180,7 @@ class SubjectCache:
         return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
+        """Move a burst in the list to its current position, or drop it if `burst` is None. Return whether it moved."""
         size_before = subject_list.size
         changed = subject_list.correct(key, burst)
         if changed and self.cached_lists.get(subject_list.subject) is subject_list:
@@ -252,7 +254,7 @@ class SubjectCache:
     async def _add_unlisted(
         self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadStart
     ) -> None:
-        """Add the bursts that the index may lack: those that became readable after its comparison with the store."""
+        """Add the bursts that the index may lack: those that became readable after it was compared, at `as_of`."""
         with self.metrics.inbox_store():
             bursts = await self.timeline.older_than(
                 [*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE

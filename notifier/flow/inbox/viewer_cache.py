@@ -34,7 +34,7 @@ ITEM_BYTES = 700
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class InboxAnswer:
-    """A page with the badge of the same moment, and what shows whether both are still current."""
+    """A page and its badge, evaluated at one moment, with what is needed to check whether they are still current."""
 
     page: Page
     badge: Badge | None
@@ -49,8 +49,8 @@ class InboxAnswer:
     remembered_bytes: int = 0
     """Memory of the remembered page that became this answer; 0 if this process evaluated the page."""
     rendered: object = None
-    """The API's rendering of this page, or of the viewer's previous page until this page is rendered. Bytes are another
-    process's rendering of this page."""
+    """None, bytes that another process rendered, or the API's own rendering. Until the API renders this page, its own
+    rendering is that of the viewer's previous page, whose parts it reuses."""
 
     def is_current(self, now: datetime, subject_cache_revision: int, change_times: ChangeTimes) -> bool:
         """Return whether an evaluation now would show the same page."""
@@ -94,7 +94,7 @@ class CachedViewer:
         return self.versions.items() <= lookup.versions.items()
 
     def pages_from(self, viewer: Viewer, member: Member) -> dict[int, InboxAnswer]:
-        """Return the first pages that were evaluated from these facts."""
+        """Return the first pages that were evaluated from the given facts."""
         return {
             limit: answer
             for limit, answer in self.first_pages.items()
@@ -205,7 +205,7 @@ class ViewerCache:
     def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
         """Return whether facts of another process may be used here, if their versions prove them current.
 
-        From their read until now, this process must have received every lapse, and Redis must have kept its state.
+        Since the facts were read, this process must have missed no invalidation, and Redis must have kept its state.
         """
         if self.trusted_since is None or remembered.read_at > now + MAX_CLOCK_SKEW:
             return False

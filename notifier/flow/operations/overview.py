@@ -109,7 +109,10 @@ class OverviewSnapshot:
     cache: CacheState
 
     def seconds_behind(self, pool: Pool) -> float | None:
-        """Return the age in seconds of the pool's oldest work; None if unknown, or if a throttle holds the pool."""
+        """Return the age in seconds of the pool's oldest work; 0 if there is none.
+
+        None if the backlog is unknown, or has no opening time, because a throttle holds all its slices.
+        """
         backlog = self.cache.backlogs.get(pool)
         if backlog is None or (backlog.slices and backlog.oldest_opened_at is None):
             return None

@@ -1,6 +1,6 @@
 """Stores follows in core.db.
 
-The row of a whole block has a follow by many of its members. A member's own row overrides it.
+One row can hold the follows of many members of a block, as a bitmap. A member's own row overrides it.
 """
 
 import sqlite3

@@ -139,7 +139,7 @@ def _newest_bursts(
 
 
 def _upper_bound(subject: str, position: InboxPosition | None) -> tuple[int, int]:
-    """Return an opening time and a burst number: the subject's bursts below this pair come after the position.
+    """Return the exclusive upper bound, an opening time and a burst number, of the subject's bursts after the position.
 
     Bursts are listed newest first, and those of the same time by descending subject. So of the bursts that opened at
     the position's time, all of a lower subject come after the position, and none of a higher subject.

@@ -96,7 +96,8 @@ def _account_preferences_of(rows: Iterable[StoredField]) -> Mapping[Member, Acco
     return {member: decode_preferences(fields) for member, fields in preferences.items()}
 
 
-# Subject preferences in core.db: members' own rows, and block rows of mutes. An own row overrides the block row.
+# Subject preferences in core.db: members' own rows, and rows with the mutes of a whole block of members. An own row
+# overrides the block's row.
 
 MUTES_PER_TRANSACTION = 4_096
 
@@ -245,9 +246,10 @@ class SqliteUserBlocks:
 def user_blocks_of(
     c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int
 ) -> UserBlockEnds:
-    """Return when the user blocks between the member and each other account end: the later end of both directions.
+    """Return, for each other account, when its user block with the member ends.
 
-    Of the accounts that block the member, only the first `max_blockers` by id and the followed ones are included.
+    If both block each other, the later end counts. Of the accounts that block the member, only the first `max_blockers`
+    by id and the followed ones are included.
     """
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()
