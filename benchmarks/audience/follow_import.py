@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
-from notifier.adapters.imports.dataset_layouts import FOLLOWS
+from notifier.adapters.imports.import_layouts import FOLLOWS
 from notifier.adapters.imports.sources_and_spilled_edges import SpilledEdges, form_of, open_source
 from notifier.adapters.sqlite.database_files import Files
 from notifier.codec.messagepack import to_ms

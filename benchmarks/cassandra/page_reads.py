@@ -10,7 +10,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.inbox_history import InboxHistory
+from benchmarks.cassandra.generated_history import InboxHistory
 from benchmarks.cassandra.layouts import PEOPLE, READERS, Read, TableLayout, fill, layouts
 from benchmarks.cassandra.node import BenchNode, running_node
 from benchmarks.rounds import Figure, Spread, unjudged

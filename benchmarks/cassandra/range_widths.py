@@ -12,7 +12,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.inbox_history import InboxHistory, OpenedBurst, reaches
+from benchmarks.cassandra.generated_history import InboxHistory, OpenedBurst, reaches
 from benchmarks.cassandra.node import BenchNode, page_out, running_node
 from benchmarks.rounds import Figure, Spread, seconds, unjudged
 from notifier.adapters.cassandra import CassandraInbox, Cluster

@@ -33,9 +33,9 @@ from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
+from notifier.flow.inbox.page_deadline_and_breaker import PageDeadline
 from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp
 from notifier.flow.live.hub import LiveHub
 from notifier.flow.operations.event_status import EventStatusLookup

@@ -9,8 +9,8 @@ from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox, UncachedInbox
 from notifier.flow.inbox.last_known_pages import PageRenderer
 from notifier.flow.inbox.page_audit import Audit
+from notifier.flow.inbox.page_deadline_and_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.browser.demo_process_and_visit import demo
-from tests.browser.inbox_tab_on_demo import FOLLOWERS, Served, Tab, active_users, tab
+from tests.browser.demo_service_and_inbox_tab import FOLLOWERS, Served, Tab, active_users, tab
 
 PEOPLE = iter(active_users(10))
 SET_TIMING = (

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.demo_process_and_visit import demo
-from tests.browser.inbox_tab_on_demo import FOLLOWERS, Served, Tab, active_users, tab
+from tests.browser.demo_service_and_inbox_tab import FOLLOWERS, Served, Tab, active_users, tab
 from tests.browser.page_memory import PageMemory, assert_not_larger, memory_of
 from tests.support.browser.accessibility import violations
 

@@ -31,8 +31,8 @@ from notifier.domain.ids import Platform
 from notifier.ports.event_log import DeadLetter
 from tests.cli.conftest import Notifier
 from tests.cli.in_process_delivery import deliver_mention
-from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
+from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
 
 MINUTE = timedelta(minutes=1)

@@ -13,8 +13,8 @@ from notifier.domain.push.receipt import ConfigError, DropDevice, PayloadError, 
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
-from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
+from tests.support.ports_with_failing_calls import FailingPort
 
 
 def test_retry_goes_only_to_the_failed_device() -> None:

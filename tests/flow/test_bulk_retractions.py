@@ -19,8 +19,8 @@ from tests.flow.retraction_steps import (
     mentioners,
     newest_burst,
 )
-from tests.support.always_failing_ports import CorruptHead
 from tests.support.in_memory_system import LYRA, Stage
+from tests.support.ports_with_failing_calls import CorruptHead
 
 
 def test_burst_with_unnamed_authors_names_one_after_deletions() -> None:

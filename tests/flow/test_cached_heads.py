@@ -15,8 +15,8 @@ from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
 from notifier.wiring.sequencing import build_coordinator, build_publisher
 from tests.flow.port_with_callback import RunsAfterCall
-from tests.support.always_failing_ports import FailingHeads, FailingPlans
 from tests.support.in_memory_system import NOVA, Stage
+from tests.support.ports_with_failing_calls import FailingHeads, FailingPlans
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge
+from notifier.flow.inbox.page_deadline_and_breaker import PageDeadline
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.ports.inbox import Timeline
 from notifier.ports.viewer_facts import People
 from notifier.wiring.inbox import build_inbox

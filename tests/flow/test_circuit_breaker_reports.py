@@ -19,11 +19,11 @@ from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts import phone
 from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
-from tests.support.always_failing_ports import FailingPort
 from tests.support.domain_examples import MINUTE
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.push import MemoryCircuitReport
 from tests.support.in_memory_system import Stage
+from tests.support.ports_with_failing_calls import FailingPort
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
 WAIT = BreakerSettings().open_for

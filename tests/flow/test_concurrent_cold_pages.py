@@ -10,7 +10,7 @@ import pytest
 from notifier.concurrency_limits import Bulkhead, TooManyWaiting
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.burst_walk import position_of
-from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, new_cold_bulkhead
+from notifier.flow.inbox.page_deadline_and_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, new_cold_bulkhead
 from tests.flow.two_api_processes import KIM, warm_processes
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -15,8 +15,8 @@ from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUn
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
-from tests.support.always_failing_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage
+from tests.support.ports_with_failing_calls import FailingPort, FailingRecords
 
 
 def final_facts(stage: Stage, tier: Tier) -> set[Fact]:

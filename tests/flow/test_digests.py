@@ -19,11 +19,11 @@ from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
-from tests.support.always_failing_ports import FailingPort
 from tests.support.domain_examples import EVE, burst
 from tests.support.fakes.clock import START
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
+from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 LEE = UserId("lee")

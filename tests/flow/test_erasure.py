@@ -21,9 +21,9 @@ from notifier.wiring.sequencing import build_retractor
 from tests.flow.in_memory_graph_indexer import Fuse
 from tests.flow.port_with_callback import RunsAfterCall
 from tests.flow.short_event_statuses import status_of
-from tests.support.always_failing_ports import FailingHeads, FailingPort
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
+from tests.support.ports_with_failing_calls import FailingHeads, FailingPort
 
 BOB = UserId("bob")
 TEXTS = ("bob's first", "bob's second", "bob edits")

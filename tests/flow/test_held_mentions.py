@@ -21,8 +21,8 @@ from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
 from tests.flow.in_memory_graph_indexer import Fuse
 from tests.flow.short_event_statuses import mention_counts, status_of
-from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
+from tests.support.ports_with_failing_calls import FailingPort
 
 
 def release(stage: Stage, *holds: HeldMention, **ports: Any) -> list[HeldMention]:

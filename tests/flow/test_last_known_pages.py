@@ -14,8 +14,8 @@ from notifier.flow.inbox import last_known_pages
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.last_known_pages import MAX_PAGE_AGE, LastKnownPages
 from notifier.flow.inbox.page import Page
-from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
+from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")

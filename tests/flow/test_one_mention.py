@@ -13,8 +13,8 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.intake.gateway import IntakeStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.delivery import build_slice_worker
-from tests.support.always_failing_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import NOVA, Stage
+from tests.support.ports_with_failing_calls import BrokenWrites, FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 

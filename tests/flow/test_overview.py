@@ -9,8 +9,8 @@ from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.flow.operations.overview import BurstOverview, Overview
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.operations import build_overview
-from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import NOVA, Stage
+from tests.support.ports_with_failing_calls import FailingPort
 
 
 def shown_burst(overview: Overview) -> BurstOverview:

@@ -12,7 +12,7 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.inbox.store_breaker import COLD_FACTOR, PageDeadline
+from notifier.flow.inbox.page_deadline_and_breaker import COLD_FACTOR, PageDeadline
 from notifier.ports.inbox import Timeline
 from notifier.ports.viewer_facts import People
 from tests.flow.two_api_processes import KIM, Processes, warm_processes

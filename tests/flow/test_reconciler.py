@@ -22,8 +22,8 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.sequencing import build_publisher
-from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.ports_with_failing_calls import FailingPort
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tests.flow.in_memory_activity_rollup import (
     StallsBeforeWrite,
     World,
 )
-from tests.support.always_failing_ports import FailingPort
+from tests.support.ports_with_failing_calls import FailingPort
 
 
 def test_visitor_is_active_after_the_next_round() -> None:

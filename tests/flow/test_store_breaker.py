@@ -7,7 +7,7 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.flow.inbox.store_breaker import BREAKER_SETTINGS, StoreBreaker
+from notifier.flow.inbox.page_deadline_and_breaker import BREAKER_SETTINGS, StoreBreaker
 from notifier.ports.inbox_cache_freshness import BurstChanges
 from tests.flow.two_api_processes import Processes
 from tests.support.in_memory_system import NOVA, Stage

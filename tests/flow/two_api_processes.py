@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline
 from notifier.flow.inbox.shared_loads import DirectLoads
-from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cassandra.coordinator import LaneRecords, coordinator
-from benchmarks.cassandra.inbox_history import InboxHistory
+from benchmarks.cassandra.generated_history import InboxHistory
 from benchmarks.cassandra.large_bursts import SyntheticBursts, first
 from benchmarks.cassandra.layouts import PEOPLE, fill, layouts
 from benchmarks.cassandra.lean_cql_client import FrameConnection

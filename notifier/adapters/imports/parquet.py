@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from notifier.adapters.imports.dataset_layouts import FOLLOW_COLUMNS, SELF_FOLLOW
+from notifier.adapters.imports.import_layouts import FOLLOW_COLUMNS, SELF_FOLLOW
 from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.domain.audience.id_ranges import HIGHEST_ID_NUMBER
 from notifier.domain.errors import BadImport

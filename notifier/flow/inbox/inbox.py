@@ -22,9 +22,9 @@ from notifier.flow.inbox.last_known_pages import (
     page_to_remember,
 )
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
+from notifier.flow.inbox.page_deadline_and_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.page_evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import SubjectPositions
 from notifier.flow.inbox.viewer_cache import CachedViewer, InboxAnswer, ViewerCache

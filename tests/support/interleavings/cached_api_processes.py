@@ -14,8 +14,8 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.visibility import SeenToken
 from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline, PageDeadline
 from notifier.flow.inbox.shared_loads import DirectLoads, Singleflight
-from notifier.flow.inbox.store_breaker import NoDeadline, PageDeadline
 from notifier.flow.inbox.viewer_facts_invalidation import Invalidation
 from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.publisher import Publisher

@@ -15,9 +15,9 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
+from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline
 from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.flow.inbox.shared_loads import DirectLoads
-from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.router import Router
 from notifier.metrics import Metrics

@@ -13,7 +13,7 @@ from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
 from benchmarks.cassandra import coordinator
-from benchmarks.cassandra.inbox_history import openings
+from benchmarks.cassandra.generated_history import openings
 from benchmarks.cassandra.large_bursts import SyntheticBursts, first
 from benchmarks.cassandra.lean_cql_client import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS

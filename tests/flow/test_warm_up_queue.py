@@ -4,7 +4,7 @@ import asyncio
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.store_breaker import BREAKER_SETTINGS
+from notifier.flow.inbox.page_deadline_and_breaker import BREAKER_SETTINGS
 from notifier.flow.inbox.warm_up import MAX_WAITING_USERS, WarmUp
 from tests.flow.two_api_processes import KIM, Processes
 from tests.support.in_memory_system import Stage
