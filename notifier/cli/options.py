@@ -12,6 +12,7 @@ import click
 
 from notifier.cli.command_groups import program_command
 from notifier.config import PROFILES, Settings, setting_entries, value_problem
+from notifier.domain.ids import UserId
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +41,15 @@ class DurationParam(click.ParamType[timedelta]):
         if seconds > MAX_DURATION.total_seconds():
             self.fail(f"{value!r} is longer than a hundred years.", param, ctx)
         return timedelta(seconds=seconds)
+
+
+class AccountParam(click.ParamType[UserId]):
+    """The id of an account. It may begin with @, which isn't part of the id."""
+
+    name = "account"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> UserId:
+        return UserId(value.removeprefix("@"))
 
 
 class RateParam(click.ParamType[float]):

@@ -101,7 +101,7 @@ def test_page_of_allowed_origin_shows_live_inbox(running: Running, allowed_origi
         expect(row).to_have_count(1)  # by the stream, because the page was loaded before the event
         expect(row.locator(".open")).to_contain_text("mentioned you")
         with page.expect_response(lambda response: response.url.endswith("/v1/inbox/marks")) as mark_response:
-            row.locator(".open").click()
+            row.locator(".open").press("u")  # a click marks nothing once the row counts as seen
         assert mark_response.value.status == 204
         page.evaluate("document.querySelector('notifier-inbox').token = 'nobody'")
         expect(page.locator("notifier-inbox")).to_contain_text("sign in", ignore_case=True)

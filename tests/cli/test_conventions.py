@@ -17,6 +17,7 @@ from click.testing import Result
 from notifier.cli import main
 from notifier.cli.command_groups import CommandGroup
 from notifier.cli.commands.throttle import selected_throttle_ids
+from notifier.cli.options import AccountParam
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier
@@ -34,6 +35,8 @@ WITHOUT_JSON = {
     "fake": "`all` runs until it is stopped; the other commands have JSON",
     "services": "`up` and `down` do one thing each; `status` has JSON",
 }
+ACCOUNTS = {"account", "accounts", "author", "blocked", "blocker", "followed", "follower", "mentioned", "user"}
+"""Names of parameters that are accounts."""
 ESCAPE = "\x1b"
 BOXES = re.compile("[\u2500-\u259f]")
 BURST = "mention:nova#1"
@@ -108,6 +111,14 @@ def test_every_help_has_an_example(arguments: tuple[str, ...], command: click.Co
 def test_every_option_has_help(arguments: tuple[str, ...], command: click.Command) -> None:
     options = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
     assert [option.opts[0] for option in options if not option.help] == []
+
+
+def test_every_account_may_begin_with_at(world: Path, notifier: Notifier) -> None:
+    parameters = [(arguments, parameter) for arguments, command in COMMANDS.items() for parameter in command.params]
+    accounts = [entry for entry in parameters if entry[1].name in ACCOUNTS]
+    assert len(accounts) > 20
+    assert [entry for entry in accounts if not isinstance(entry[1].type, AccountParam)] == []
+    assert notifier("inbox", "@u7", "--data", str(world)).output == notifier("inbox", "u7", "--data", str(world)).output
 
 
 def test_every_reporting_command_has_json() -> None:

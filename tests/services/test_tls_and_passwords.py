@@ -297,7 +297,7 @@ def test_unreadable_ca_certificate_is_a_bad_setting(
         ca.write_text(content)
     assert_error(
         BadSetting,
-        r"authority, .*/ca\.pem: ",
+        r"CA certificate .*/ca\.pem: ",
         lambda: open_profile(secure_engines.settings(**{name: str(ca)})),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.command_groups import CommandGroup, example
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import is_terminal, print_fields, print_json, print_sentence, print_table, progress
 from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness
@@ -40,10 +40,10 @@ def audience() -> None:
 
 
 @audience.command(epilog=example("notifier audience @nova", "notifier audience show @nova --json"))
-@click.argument("account")
+@click.argument("account", type=AccountParam())
 @data_option
 @json_option
-def show(account: str, data: Path | None, as_json: bool) -> None:
+def show(account: UserId, data: Path | None, as_json: bool) -> None:
     """Count the followers of an account by tier, and those that a mute or a preference excludes.
 
     Also shows how current the counts are.
@@ -53,7 +53,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with open_stores(settings) as stores:
         ports = stores.ports
-        audience_counts = count_audience(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
+        audience_counts = count_audience(ports, settings, account, quiet=as_json)
         freshness = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
         print_json({**audience_json(audience_counts), "fresh": freshness_json(freshness)})
@@ -63,7 +63,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 
 
 @audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
-@click.argument("account")
+@click.argument("account", type=AccountParam())
 @click.option(
     "--sample",
     type=click.IntRange(1),
@@ -75,7 +75,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def verify(
-    ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
+    ctx: click.Context, *, account: UserId, sample: int | None, repair: bool, data: Path | None, as_json: bool
 ) -> None:
     """Compare the bitmaps and counts of an account with the stored rows of follows and preferences.
 
@@ -87,7 +87,6 @@ def verify(
     from notifier.cli.opened_stores import open_stores
     from notifier.flow.indexing.audience_verification import AudienceVerification
 
-    user = UserId(account.removeprefix("@"))
     with open_stores(settings_for(data)) as stores:
         ports = stores.ports
         verification = AudienceVerification(
@@ -98,14 +97,14 @@ def verify(
             sets=ports.sets,
             log=ports.log,
         )
-        require_account(ports, user)
-        shards = verification.shards(user)
+        require_account(ports, account)
+        shards = verification.shards(account)
         shards_in_order = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
-            compared = verification.verify(user, shards_in_order, sample or inf, advance)
-            count_checked = verification.check_counts(user, shards_in_order[len(compared) :], advance)
-        requested = verification.repair(user, [*compared, *count_checked]) if repair else 0
-    report = drift_report(user, compared, count_checked, requested)
+            compared = verification.verify(account, shards_in_order, sample or inf, advance)
+            count_checked = verification.check_counts(account, shards_in_order[len(compared) :], advance)
+        requested = verification.repair(account, [*compared, *count_checked]) if repair else 0
+    report = drift_report(account, compared, count_checked, requested)
     if as_json:
         print_json(report)
     else:

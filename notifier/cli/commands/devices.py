@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.command_groups import example
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_json, print_sentence, print_table
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.tiers import SetKind
@@ -27,11 +27,11 @@ DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @click.command(epilog=example("notifier devices u1", "notifier devices u1 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
-@click.argument("user")
+@click.argument("user", type=AccountParam())
 @click.option("--remove", metavar="ID", default=None, help="Remove the device with this id, and list the others.")
 @data_option
 @json_option
-def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) -> None:
+def devices(*, user: UserId, remove: str | None, data: Path | None, as_json: bool) -> None:
     """List the devices of a user, newest first.
 
     Only the last four characters of an address are shown.
@@ -43,7 +43,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
     with open_stores(settings_for(data)) as stores:
         ports = stores.ports
         registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
-        member = registry.member(UserId(user.removeprefix("@")))
+        member = registry.member(user)
         if remove is not None and not registry.unregister(member, DeviceId(remove)):
             raise NotFound(f"{user} has no device {remove}.")
         registered, is_in_bitmap = registry.list_devices(member), is_in_device_bitmap(ports, member)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from notifier.cli.command_groups import example
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import (
     cell,
     console,
@@ -32,7 +32,7 @@ TOKEN_LIFETIME = timedelta(minutes=1)
 
 
 @click.command(epilog=example("notifier inbox u7", "notifier inbox u7 --limit 5 --json"))
-@click.argument("user")
+@click.argument("user", type=AccountParam())
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Number of items.")
 @click.option("--url", default=None, help="URL of a service to ask, instead of reading the stores.")
 @click.option(
@@ -42,16 +42,16 @@ TOKEN_LIFETIME = timedelta(minutes=1)
 )
 @data_option
 @json_option
-def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
+def inbox(*, user: UserId, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
     """Show the first page of a user's inbox, and the badge count."""
     from notifier.cli.opened_stores import open_stores
 
     settings = settings_for(data)
     if url:
-        result = _page_over_http(url, token or _token(settings, UserId(user)), user, limit)
+        result = _page_over_http(url, token or _token(settings, user), user, limit)
     else:
         with open_stores(settings) as stores:
-            result = stores.run_query(read_first_page(stores.connect_reads, UserId(user), limit))
+            result = stores.run_query(read_first_page(stores.connect_reads, user, limit))
     if as_json:
         print_json(result)
     else:

@@ -10,7 +10,7 @@ import click
 from notifier.api.schemas.preview import PreviewBody, previews
 from notifier.cli.command_groups import example
 from notifier.cli.commands.audience import require_account
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import print_fields, print_json, print_sentence, print_table, progress
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.ids import UserId
@@ -23,13 +23,17 @@ PREVIEW_TWEET = "preview"
 
 
 @click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --tweet t1 --json"))
-@click.argument("account")
-@click.option("--author", default=ANY_AUTHOR, help="Author of the mention.  [default: an unknown account]")
+@click.argument("account", type=AccountParam())
+@click.option(
+    "--author", type=AccountParam(), default=ANY_AUTHOR, help="Author of the mention.  [default: an unknown account]"
+)
 @click.option("--tweet", default=None, help="Id of the author's tweet.  [default: a new one]")
 @click.option("--protected", is_flag=True, help="Show the tweet to the author's followers only.")
 @data_option
 @json_option
-def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
+def preview(
+    account: UserId, author: UserId, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool
+) -> None:
     """Estimate what a mention of an account would do now, without sending it.
 
     Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule excludes. Nothing is
@@ -40,7 +44,7 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
     from notifier.wiring.operations import build_preview
     from notifier.wiring.system import build_system
 
-    user, settings = UserId(account.removeprefix("@")), settings_for(data)
+    settings = settings_for(data)
     if protected and not author:
         raise click.UsageError("--protected needs --author: only that author's followers see the tweet.")
     if tweet is not None and not author:
@@ -48,10 +52,10 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
     if tweet is not None and (problem := id_problem(tweet)):
         raise click.UsageError(f"Invalid tweet id: it {problem}.")
     with open_stores(settings) as stores, _progress_bars(quiet=as_json) as start_bar:
-        require_account(stores.ports, user)
+        require_account(stores.ports, account)
         system = build_system(ports=stores.ports, settings=settings, metrics=Metrics(), owner="preview")
         event = _preview_event(
-            user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=stores.ports.clock.now()
+            account, author, tweet or PREVIEW_TWEET, protected=protected, now=stores.ports.clock.now()
         )
         [estimate] = previews(build_preview(system).estimate(event, start_bar)).accounts
     if as_json:

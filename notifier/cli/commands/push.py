@@ -9,7 +9,7 @@ import click
 
 from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.commands.devices import device_json
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.alert import Alert, build_test_alert
@@ -80,12 +80,12 @@ def push() -> None:
 
 
 @push.command(epilog=example("notifier push test --user u1", 'notifier push test --user u1 --text "Is it you?" --json'))
-@click.option("--user", required=True, help="User whose devices get the alert.")
+@click.option("--user", type=AccountParam(), required=True, help="User whose devices get the alert.")
 @click.option("--text", default=DEFAULT_TEXT, show_default=True, help="Text of the alert.")
 @data_option
 @json_option
 @click.pass_context
-def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json: bool) -> None:
+def test(ctx: click.Context, *, user: UserId, text: str, data: Path | None, as_json: bool) -> None:
     """Send a test alert to all devices of a user, and show each result.
 
     The alert is sent with the same credentials or fakes as other alerts. It doesn't count toward a frequency cap, and
@@ -100,16 +100,15 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
     with open_stores(settings_for(data)) as stores:
         ports = stores.ports
         registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
-        user_id = UserId(user.removeprefix("@"))
-        registered = registry.list_devices(registry.member(user_id))
-        alert = build_test_alert(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
+        registered = registry.list_devices(registry.member(user))
+        alert = build_test_alert(user, text, now=ports.clock.now(), nonce=ports.nonces.new())
         results = list(send_to_each(alert, registered, ports.providers))
     if as_json:
-        print_json({"user": user_id, "text": text, "devices": [result.json for result in results]})
+        print_json({"user": user, "text": text, "devices": [result.json for result in results]})
     elif results:
         print_table(("id", "platform", "app", "last four", "result"), [_table_row(result) for result in results])
     else:
-        print_sentence(f"{user_id} has no device; apps register devices at /v1/devices.")
+        print_sentence(f"{user} has no device; apps register devices at /v1/devices.")
     if not results or not all(isinstance(result.receipt, Accepted) for result in results):
         ctx.exit(1)
 

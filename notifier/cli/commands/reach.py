@@ -9,7 +9,7 @@ import click
 
 from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
@@ -27,9 +27,11 @@ SHOWN_TEXT_LENGTH = 60
 DecideBatch = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
 """Decides held mentions. Returns those that this call has decided."""
 
-of_option = click.option("--of", "mentioned", default=None, help="Only mentions of this account.")
-by_option = click.option("--by", "author", default=None, help="Only mentions by this account.")
-all_by_option = click.option("--by", "author", default=None, help="Instead of ids: all held mentions by this account.")
+of_option = click.option("--of", "mentioned", type=AccountParam(), default=None, help="Only mentions of this account.")
+by_option = click.option("--by", "author", type=AccountParam(), default=None, help="Only mentions by this account.")
+all_by_option = click.option(
+    "--by", "author", type=AccountParam(), default=None, help="Instead of ids: all held mentions by this account."
+)
 
 
 @click.command(epilog=example("notifier reach held", "notifier reach held --of @nova --by @bob --json"))
@@ -40,7 +42,7 @@ all_by_option = click.option("--by", "author", default=None, help="Instead of id
 )
 @data_option
 @json_option
-def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | None, as_json: bool) -> None:
+def held(*, mentioned: UserId | None, author: UserId | None, limit: int, data: Path | None, as_json: bool) -> None:
     """List the held mentions, oldest first. A mention is held for at most 30 days."""
     from notifier.cli.opened_stores import open_stores
 
@@ -73,7 +75,7 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
 @operator_option
 @data_option
 @json_option
-def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path | None, as_json: bool) -> None:
+def release(*, ids: Sequence[str], author: UserId | None, operator: str, data: Path | None, as_json: bool) -> None:
     """Release held mentions. They are delivered now.
 
     If the author's cap is used up, a celebrity's followers get no alert; the mentioned account still gets one.
@@ -98,7 +100,7 @@ def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path
 @operator_option
 @data_option
 @json_option
-def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | None, as_json: bool) -> None:
+def drop(*, ids: Sequence[str], author: UserId | None, operator: str, data: Path | None, as_json: bool) -> None:
     """Discard held mentions. No user is notified of them.
 
     The status of their events says that they were denied. IDS are as in `notifier reach release`.
@@ -126,13 +128,14 @@ def _without_retracted_text(ports: Ports, held_mentions: Sequence[HeldMention]) 
     return with_current_text(ports.retractions, held_mentions)
 
 
-def held_mentions_of(ports: Ports, *, mentioned: str | None = None, author: str | None = None) -> Iterator[HeldMention]:
+def held_mentions_of(
+    ports: Ports, *, mentioned: UserId | None = None, author: UserId | None = None
+) -> Iterator[HeldMention]:
     """Yield the held mentions of an account by an author. None stands for any account or author."""
-    account_id, author_id = (None if name is None else UserId(name.removeprefix("@")) for name in (mentioned, author))
     return (
         mention
         for mention in ports.held_mentions.waiting()
-        if author_id in (None, mention.author) and (account_id is None or account_id in mention.accounts)
+        if author in (None, mention.author) and (mentioned is None or mentioned in mention.accounts)
     )
 
 
@@ -158,7 +161,7 @@ def selected_held_mentions(ids: Sequence[str], held_mentions: Iterable[HeldMenti
 
 
 def _decide_selected(
-    ports: Ports, ids: Sequence[str], author: str | None, decide: DecideBatch
+    ports: Ports, ids: Sequence[str], author: UserId | None, decide: DecideBatch
 ) -> Sequence[HeldMention]:
     """Decide the mentions with these ids or by this author in batches. Return those that this call has decided.
 
@@ -173,7 +176,7 @@ def _decide_selected(
     while batch := list(islice(selected, MENTIONS_PER_BATCH)):
         decided += decide(batch)
     if not decided:
-        raise NotFound(f"No mention {'by @' + author.removeprefix('@') if author else ', '.join(ids)} is held.")
+        raise NotFound(f"No mention {'by @' + author if author else ', '.join(ids)} is held.")
     return decided
 
 
@@ -222,7 +225,7 @@ def reach() -> None:
 
 
 @reach.command("set", epilog=example('notifier reach set @bob --verdict hold --reason "a flood of links"'))
-@click.argument("account")
+@click.argument("account", type=AccountParam())
 @click.option(
     "--verdict",
     type=click.Choice([str(choice) for choice in Verdict]),
@@ -235,7 +238,14 @@ def reach() -> None:
 @data_option
 @json_option
 def set_reach(
-    *, account: str, verdict: str, reason: str, unknown_account: bool, operator: str, data: Path | None, as_json: bool
+    *,
+    account: UserId,
+    verdict: str,
+    reason: str,
+    unknown_account: bool,
+    operator: str,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     """Set the verdict on an account's mentions, from its next mention on.
 
@@ -244,22 +254,22 @@ def set_reach(
     """
     from notifier.cli.opened_stores import open_stores
 
-    user = parse_account_name(account)
+    require_valid_name(account)
     with open_stores(settings_for(data)) as stores:
         ports = stores.ports
-        previous = ports.author_verdicts.read_current([user]).get(user)
+        previous = ports.author_verdicts.read_current([account]).get(account)
         if previous is None and not unknown_account:
-            require_known_account(ports, user)
+            require_known_account(ports, account)
         now = ports.clock.now()
         record = validated_verdict(
-            AuthorVerdict(user=user, verdict=Verdict(verdict), reason=reason, operator=operator, at=now), previous
+            AuthorVerdict(user=account, verdict=Verdict(verdict), reason=reason, operator=operator, at=now), previous
         )
         ports.author_verdicts.put(record)
         # The store resolves concurrent changes. The audit log contains both.
-        current = ports.author_verdicts.read_current([user])[user]
+        current = ports.author_verdicts.read_current([account])[account]
     _print_verdict(current, as_json=as_json)
     if current != record:
-        click.echo(f"Not applied: {current.operator} has set this verdict for @{user} at the same time.", err=True)
+        click.echo(f"Not applied: {current.operator} has set this verdict for @{account} at the same time.", err=True)
         click.get_current_context().exit(1)
 
 
@@ -282,37 +292,34 @@ def list_verdicts(data: Path | None, as_json: bool) -> None:
 
 
 @reach.command(epilog=example("notifier reach show @bob"))
-@click.argument("account")
+@click.argument("account", type=AccountParam())
 @data_option
 @json_option
-def show(account: str, data: Path | None, as_json: bool) -> None:
+def show(account: UserId, data: Path | None, as_json: bool) -> None:
     """Show the verdict on an account's mentions, and who set it."""
     from notifier.cli.opened_stores import open_stores
 
-    user = parse_account_name(account)
+    require_valid_name(account)
     with open_stores(settings_for(data)) as stores:
-        record = stores.ports.author_verdicts.read_current([user]).get(user)
+        record = stores.ports.author_verdicts.read_current([account]).get(account)
         if record is None:
-            require_known_account(stores.ports, user)
+            require_known_account(stores.ports, account)
     if record is not None:
         _print_verdict(record, as_json=as_json)
     elif as_json:
-        print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "operator": None, "at": None})
+        print_json({"account": account, "verdict": str(Verdict.ALL), "reason": None, "operator": None, "at": None})
     else:
-        print_sentence(f"@{user} has no verdict: its reach is not limited.")
+        print_sentence(f"@{account} has no verdict: its reach is not limited.")
 
 
-def parse_account_name(account: str) -> UserId:
-    """Return the account name without @. Raises UsageError for an invalid name."""
-    user = account.removeprefix("@")
-    if problem := id_problem(user):
+def require_valid_name(account: UserId) -> None:
+    if problem := id_problem(account):
         raise click.UsageError(f"Invalid account name: it {problem}.")
-    return UserId(user)
 
 
-def require_known_account(ports: Ports, user: UserId) -> None:
-    if user not in ports.directory.accounts([user]):
-        raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
+def require_known_account(ports: Ports, account: UserId) -> None:
+    if account not in ports.directory.accounts([account]):
+        raise NotFound(f"Account {account} is unknown; `notifier reach set` accepts it with --unknown-account.")
 
 
 def verdict_json(author_verdict: AuthorVerdict) -> dict[str, object]:

@@ -11,7 +11,7 @@ from secrets import token_hex
 import click
 
 from notifier.cli.command_groups import CommandGroup, example
-from notifier.cli.options import DurationParam, data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import print_fields, print_json, print_sentence
 from notifier.cli.running_service import (
     EventSender,
@@ -40,8 +40,10 @@ from notifier.ports.all_ports import Ports
 
 
 @click.command(epilog=example('notifier mention --author ada --of nova --text "hello @nova"'))
-@click.option("--author", required=True, help="Author of the tweet.")
-@click.option("--of", "mentioned", required=True, multiple=True, help="Mentioned account; may be repeated.")
+@click.option("--author", type=AccountParam(), required=True, help="Author of the tweet.")
+@click.option(
+    "--of", "mentioned", type=AccountParam(), required=True, multiple=True, help="Mentioned account; may be repeated."
+)
 @click.option("--text", default=None, help="Text of the tweet.  [default: hello and the names]")
 @click.option(
     "--id",
@@ -80,7 +82,12 @@ def mention_event(
 @click.command(
     epilog=example("notifier retract --author ada --tweet t-1", "notifier retract --author ada --all --protected")
 )
-@click.option("--author", required=True, help="Author of the tweets; tweets of other authors are not retracted.")
+@click.option(
+    "--author",
+    type=AccountParam(),
+    required=True,
+    help="Author of the tweets; tweets of other authors are not retracted.",
+)
 @click.option("--tweet", default=None, help="Tweet id, as in its event.")
 @click.option("--all", "all_tweets", is_flag=True, help="Retract all tweets of the author so far.")
 @click.option("--protected", is_flag=True, help="With --all: keep the tweets visible to the author's followers.")
@@ -109,8 +116,8 @@ def retract_event(author: str, tweet: str | None, *, protected: bool, now: datet
 @click.command(
     epilog=example("notifier follow --follower u8 --of nova", "notifier follow --follower u8 --of nova --end")
 )
-@click.option("--follower", required=True, help="Account that follows.")
-@click.option("--of", "followed", required=True, help="Account that is followed.")
+@click.option("--follower", type=AccountParam(), required=True, help="Account that follows.")
+@click.option("--of", "followed", type=AccountParam(), required=True, help="Account that is followed.")
 @click.option("--end", is_flag=True, help="End the follow.")
 @sequence_option
 @sends_events
@@ -129,15 +136,15 @@ def follow_event(
 
 # Commands `notifier block` and `notifier unblock`: send events of the graph service.
 
-by_option = click.option("--by", "blocker", required=True, help="Account that blocks.")
+by_option = click.option("--by", "blocker", type=AccountParam(), required=True, help="Account that blocks.")
 
 
 @click.command(epilog=example("notifier block @eve --by @ada"))
-@click.argument("blocked")
+@click.argument("blocked", type=AccountParam())
 @by_option
 @sequence_option
 @sends_events
-def block(*, blocked: str, blocker: str, sequence: int | None, sender: EventSender) -> None:
+def block(*, blocked: UserId, blocker: UserId, sequence: int | None, sender: EventSender) -> None:
     """Block an account, and print the receipt.
 
     From then on, both accounts are hidden from each other.
@@ -146,11 +153,11 @@ def block(*, blocked: str, blocker: str, sequence: int | None, sender: EventSend
 
 
 @click.command(epilog=example("notifier unblock @eve --by @ada"))
-@click.argument("blocked")
+@click.argument("blocked", type=AccountParam())
 @by_option
 @sequence_option
 @sends_events
-def unblock(*, blocked: str, blocker: str, sequence: int | None, sender: EventSender) -> None:
+def unblock(*, blocked: UserId, blocker: UserId, sequence: int | None, sender: EventSender) -> None:
     """Unblock an account, and print the receipt.
 
     Bursts that open from then on are visible again.
@@ -159,10 +166,10 @@ def unblock(*, blocked: str, blocker: str, sequence: int | None, sender: EventSe
 
 
 def block_event(
-    blocker: str, blocked: str, *, blocks: bool, sequence: int | None, now: datetime
+    blocker: UserId, blocked: UserId, *, blocks: bool, sequence: int | None, now: datetime
 ) -> Mapping[str, object]:
-    """Return a CloudEvent. Names may begin with @."""
-    pair = {"blocker": blocker.removeprefix("@"), "blocked": blocked.removeprefix("@")}
+    """Return a CloudEvent."""
+    pair = {"blocker": blocker, "blocked": blocked}
     event_type = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
     return cloud_event(event_type, {**pair, "sequence": sequence or sequence_at(now)}, now)
 
@@ -184,17 +191,17 @@ def vip() -> None:
 
 
 @vip.command(epilog=example("notifier vip add @ada @bob"))
-@click.argument("accounts", nargs=-1, required=True)
+@click.argument("accounts", type=AccountParam(), nargs=-1, required=True)
 @sends_events
-def add(*, accounts: Sequence[str], sender: EventSender) -> None:
+def add(*, accounts: Sequence[UserId], sender: EventSender) -> None:
     """Flag accounts as VIPs. This takes effect within moments."""
     _send_vip_flags(accounts, sender, is_vip=True)
 
 
 @vip.command(epilog=example("notifier vip remove @ada"))
-@click.argument("accounts", nargs=-1, required=True)
+@click.argument("accounts", type=AccountParam(), nargs=-1, required=True)
 @sends_events
-def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
+def remove(*, accounts: Sequence[UserId], sender: EventSender) -> None:
     """Remove the VIP flag from accounts."""
     _send_vip_flags(accounts, sender, is_vip=False)
 
@@ -237,8 +244,8 @@ def _vip_bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
         yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + SHARDS_PER_READ]).items())
 
 
-def _send_vip_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: bool) -> None:
-    names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
+def _send_vip_flags(accounts: Sequence[UserId], sender: EventSender, *, is_vip: bool) -> None:
+    names = list(dict.fromkeys(accounts))
     if len(names) > MAX_ACCOUNTS:
         raise click.UsageError(f"Give at most {MAX_ACCOUNTS:,} accounts at a time, not {len(names):,}.")
     for problem in filter(None, map(id_problem, names)):
@@ -264,7 +271,7 @@ BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 
 @click.command(epilog=example("notifier storm --of nova --rate 100 --for 10s"))
-@click.option("--of", "account", default="nova", show_default=True, help="Mentioned account.")
+@click.option("--of", "account", type=AccountParam(), default="nova", show_default=True, help="Mentioned account.")
 @click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions per second.")
 @click.option(
     "--for", "duration", type=DurationParam(), default="10s", show_default=True, help="Duration, like 10s or 1m."

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.command_groups import example
-from notifier.cli.options import DurationParam, data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_json
 from notifier.config import Settings
 from notifier.domain.errors import NotFound
@@ -17,11 +17,11 @@ MIN_LIFETIME = timedelta(seconds=1)
 
 
 @click.command(epilog=example("notifier token u7 --ttl 1h"))
-@click.argument("user")
+@click.argument("user", type=AccountParam())
 @click.option("--ttl", type=DurationParam(), default="15m", show_default=True, help="Lifetime of the token.")
 @data_option
 @json_option
-def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
+def token(user: UserId, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     """Print an access token for a user's inbox.
 
     The bearer of the token can act as that user until the token expires. If NOTIFIER_ISSUER_NAME is set, only that
@@ -33,11 +33,11 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
         raise click.UsageError("--ttl must be at least 1s; a shorter token expires before it can be used.")
     settings = settings_for(data)
     with open_stores(settings) as stores:
-        account = stores.ports.directory.accounts([UserId(user)]).get(UserId(user))
+        account = stores.ports.directory.accounts([user]).get(user)
         if account is None or account.deleted:
             raise NotFound(f"User {user} doesn't exist or is deleted.")
         now = stores.ports.clock.now()
-        text = sign_user_token(settings, UserId(user), now, ttl)
+        text = sign_user_token(settings, user, now, ttl)
     if as_json:
         print_json({"user": user, "token": text, "ends_at": iso_time(now + ttl)})
     else:

@@ -235,11 +235,12 @@ class Cluster:
         if (prepared := self._prepared.get(statement)) is None:
             try:
                 with translate_errors("Preparing a statement failed"):
-                    prepared = self._prepared[statement] = session.prepare(statement)
+                    prepared = session.prepare(statement)
             except vendor.InvalidRequest:
                 self._require_schema(self)  # raises if the schema is outdated; else the statement itself is wrong
                 raise
             prepared.is_idempotent = is_read(statement)
+            self._prepared[statement] = prepared
         return prepared
 
     def query(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
@@ -351,7 +352,7 @@ def security_options(*, user: str, password: str, ca_file: str) -> Mapping[str, 
         try:
             options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"Can't read the certificate of Cassandra's authority, {ca_file}: {error}") from error
+            raise BadSetting(f"Can't read Cassandra's CA certificate {ca_file}: {error}") from error
     return options
 
 

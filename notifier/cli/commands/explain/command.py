@@ -9,7 +9,7 @@ import click
 from notifier.cli.command_groups import example
 from notifier.cli.commands.explain.alert_and_digest_text import alert_json
 from notifier.cli.commands.explain.alerts import ExplainedCase, explained_alerts
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_fields, print_json, print_sentence
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
@@ -46,10 +46,10 @@ VISIBILITY_SENTENCES = {
 
 @click.command(epilog=example("notifier explain mention:nova#12 u7", "notifier explain digest:u7#20260105 u7"))
 @click.argument("burst")
-@click.argument("user")
+@click.argument("user", type=AccountParam())
 @data_option
 @json_option
-def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
+def explain(burst: str, user: UserId, data: Path | None, as_json: bool) -> None:
     """Explain why a user sees a burst or not, and how it was delivered.
 
     For a digest, explain what it contains.
@@ -57,15 +57,15 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     from notifier.cli.commands.explain.alert_and_digest_text import digest_explanation, print_digest
     from notifier.cli.opened_stores import open_stores
 
-    key, user_id = BurstKey.parse(burst), UserId(user)
+    key = BurstKey.parse(burst)
     is_digest = key.subject.kind is Kind.DIGEST
     settings = settings_for(data)
     with open_stores(settings) as stores:
         if is_digest:
-            report = stores.run_query(digest_explanation(stores.ports.clock, stores.connect_reads, key, user_id))
+            report = stores.run_query(digest_explanation(stores.ports.clock, stores.connect_reads, key, user))
         else:
             report = stores.run_query(
-                explanation(stores.ports, stores.connect_reads, key, user_id, settings.push.pushed_tiers)
+                explanation(stores.ports, stores.connect_reads, key, user, settings.push.pushed_tiers)
             )
     if as_json:
         print_json(report)
