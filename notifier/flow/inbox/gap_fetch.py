@@ -1,4 +1,4 @@
-"""Gap fetch: return a subject's visible bursts that opened between two seconds.
+"""Gap fetch: returns the visible bursts of a subject that opened between two times.
 
 A seq in this module is the Unix second of a burst's opening. `BurstKey.seq` is the number of a burst.
 """

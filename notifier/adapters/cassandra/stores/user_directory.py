@@ -1,8 +1,7 @@
 """Stores the user directory, member numbers, fencing epochs and account flags.
 
-Single accounts have a table by user id and a table by member number. So do id ranges: ids that differ only in
-successive final numbers, such as u0, u1 and u2. An id range has one row in each table, however many accounts it
-contains.
+Single accounts have a table by user id and a table by member number. So do id ranges: ids with the same prefix
+and successive numbers, such as u0, u1 and u2. An id range has one row in each table, however many accounts it contains.
 """
 
 from collections import defaultdict

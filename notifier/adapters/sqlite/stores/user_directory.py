@@ -1,6 +1,6 @@
 """Stores the user directory and account flags in core.db.
 
-Users whose ids differ only in consecutive final numbers can share one row, an id range.
+Users whose ids have the same prefix and successive numbers, such as u0, u1 and u2, can share one row, an id range.
 """
 
 import json
