@@ -60,7 +60,7 @@ PARTITION_COUNTS = {
 """Number of partitions of each stream."""
 
 MENTION_STREAMS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
-"""Streams that an event passes, in this order: first as an event, then as mentions."""
+"""Streams of an event and its mentions, in this order. Each mention is in the stream of one lane."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
 """The stream of each lane of accounts."""

@@ -44,11 +44,13 @@ class DurationParam(click.ParamType[timedelta]):
 
 
 class AccountParam(click.ParamType[UserId]):
-    """The id of an account. It may begin with @, which isn't part of the id."""
+    """The id of an account. A leading @ isn't part of the id: `@@bob` is the account `@bob`."""
 
     name = "account"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> UserId:
+        if value == "@":
+            self.fail("an account is missing after @.", param, ctx)
         return UserId(value.removeprefix("@"))
 
 

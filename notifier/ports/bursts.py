@@ -57,7 +57,7 @@ class RecentBursts(Protocol):
     """Bursts of all subjects. Blocking. Raises StoreUnavailable."""
 
     def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        """Return at most `limit` bursts that opened since `moment`, newest first, from behind `after` on."""
+        """Return at most `limit` bursts that opened since `moment`, newest first, and older than `after`."""
         ...
 
 

@@ -179,6 +179,7 @@ def test_sentinels_lead_to_replica_when_primary_is_dead(tmp_path: Path) -> None:
 
 async def _read(url: str) -> bytes:
     async with connect_async(url) as client:
+        assert await client.client_id() == await client.client_id(), "a connection of the pool is used again"
         value: bytes = await client.get("backpressure")  # type: ignore[assignment]  # nothing decodes it
         return value
 

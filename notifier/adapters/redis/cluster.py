@@ -232,6 +232,7 @@ class AsyncClusterClient(_SlotMapCache):
     def __init__(self, address: MultiHostAddress) -> None:
         super().__init__(address)
         self._nodes: dict[Host, AsyncClient] = {}
+        self._is_closed = False
         self.shared_connection = None  # one connection cannot reach all nodes
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -258,11 +259,14 @@ class AsyncClusterClient(_SlotMapCache):
             yield pubsub
 
     async def aclose(self) -> None:
+        self._is_closed = True
         for node in self._nodes.values():
             await node.aclose()
         self._nodes.clear()
 
     def node(self, host: Host) -> AsyncClient:
+        if self._is_closed:
+            raise redis.ConnectionError("The client was closed by its owner.")
         if host not in self._nodes:
             options = {"host": host[0], "port": host[1], **timeout_options_async(), **self.address.options}
             if options.pop("ssl", False):

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import redis
+
 from notifier.adapters.redis.cluster import AsyncClusterClient, SlotMap
 from notifier.adapters.redis.connect import AsyncClient
 from notifier.adapters.redis.multi_host_address import Host
@@ -37,6 +39,7 @@ class ClusterLookupConnection:
         self._nodes: dict[Host, PersistentConnection] = {}
         self._slot_map: SlotMap | None = None
         self._slot_map_count = 0
+        self._is_closed = False
 
     @property
     def server_state(self) -> int:
@@ -68,10 +71,13 @@ class ClusterLookupConnection:
         return answers
 
     async def close(self) -> None:
+        self._is_closed = True
         for node in self._nodes.values():
             await node.close()
 
     def _node(self, host: Host) -> PersistentConnection:
+        if self._is_closed:
+            raise redis.ConnectionError("The connection was closed by its owner.")
         if host not in self._nodes:
             self._nodes[host] = PersistentConnection(
                 self._client.node(host).connection_pool, self._timeout, identifies_server=True

@@ -102,7 +102,10 @@ class PersistentConnection:
         self._server_id = server_id
 
     async def close(self) -> None:
-        """Close the connection for good, and return after its transport is closed, so that the event loop may end."""
+        """Close the connection for good. If it is connected, return after its transport is closed.
+
+        An exchange that still connects ends within the timeout, and then disconnects.
+        """
         self._is_closed = True
         if self._connection is not None:
             await self._disconnect(self._connection, wait_closed=True)

@@ -99,12 +99,12 @@ class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
                 raise MaxConnectionsError(f"{MAX_CONNECTIONS} connections are in use.") from error
             raise
 
-    async def disconnect(self, inuse_connections: bool = True) -> None:
+    async def aclose(self) -> None:
         self._is_closed = True
-        await super().disconnect(inuse_connections)
+        await super().aclose()
 
     async def release(self, connection: Any) -> None:
-        if self._is_closed:  # `disconnect` misses a connection that is not connected yet
+        if self._is_closed:  # `aclose` misses a connection that is not connected yet
             await connection.disconnect(nowait=True)
         await super().release(connection)
 

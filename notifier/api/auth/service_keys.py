@@ -189,7 +189,7 @@ LOGGER = logging.getLogger("notifier.api")
 
 SERVICE_KEYS_FILE = "service_keys.json"
 CHECK_SECONDS = 1.0
-"""A request checks the file if the last check was at least this many seconds ago. So no older keys are used."""
+"""A request checks the file if the last check was at least this many seconds ago. So changes take effect that soon."""
 
 FileFingerprint = tuple[int, int, int]
 """Inode, size and modification time in nanoseconds."""

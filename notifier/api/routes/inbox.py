@@ -113,7 +113,7 @@ async def unread(request: UserRequest, container: WiredContainer) -> Response[Ba
     responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[Seen]) -> None:
-    """Mark the items of this token's page, and all older ones, as seen."""
+    """Mark as seen the items of this token's page, and all that opened more than 5 s before it."""
     await container.inbox.see(request.user, container.opaque_ids.seen_token(request.user, data.token))
     container.hub.publish_marks(request.user)
 

@@ -122,7 +122,7 @@ class TierRule(Protocol):
 
 
 def by_activity(live: ShardSets, /) -> Mapping[Tier, Bits]:
-    """Default rule. P0: VIPs active within 7 days. P1: active within 24 hours. P2: in the 30-day set."""
+    """Default rule. P0: VIPs active within 7 days. P1: active within 24 hours. P2: in the 30-day set (`p2_days`)."""
     return {
         Tier.P0: live[SetKind.VIP] & live[SetKind.ACTIVE_7D],
         Tier.P1: live[SetKind.ACTIVE_24H],

@@ -177,7 +177,7 @@ class BurstProgress:
         return rows is not None and rows.final_entry is not None
 
     def is_runnable(self, slice_state: SliceState, now: datetime) -> bool:
-        """Return whether nothing but a throttle or a running worker keeps the slice from starting."""
+        """Return whether the slice is neither finished nor deferred, and waits for no other slice."""
         if slice_state.final_entry or slice_state.is_deferred(now):
             return False
         return slice_state.slice.step is Step.ROWS or self.are_rows_finished(slice_state.slice)

@@ -87,7 +87,7 @@ def draw(
     """Return the rate after the draw, and how many alerts may be sent.
 
     A `slowdown_factor` of 1 is the full rate; at 0.5 each alert costs two tokens; at 0 only P0 alerts are sent. If
-    tokens are left, but too few for one alert, one is sent on credit: a low rate must not stop alerts completely.
+    the caller's tokens are too few for one alert, one is sent on credit: a low rate must not stop alerts completely.
     """
     rate = _brought_up_to(rate, limit, now)
     slowdown_factor = max(slowdown_factor, MIN_P0_SLOWDOWN) if is_p0 else slowdown_factor

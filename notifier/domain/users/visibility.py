@@ -38,7 +38,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenToken:
-    """Token that comes with a page. Sending it marks the page's items and all older ones as seen, and nothing newer."""
+    """Token that comes with a page. Sending it marks as seen its items, and all that opened more than 5 s before it."""
 
     viewer: UserId
     as_of: datetime

@@ -180,7 +180,10 @@ class SubjectCache:
         return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a burst in the list to its current position, or drop it if `burst` is None. Return whether it moved."""
+        """Move a burst in the list to its current position, or drop it if `burst` is None.
+
+        Return False if the burst was at that position already.
+        """
         size_before = subject_list.size
         changed = subject_list.correct(key, burst)
         if changed and self.cached_lists.get(subject_list.subject) is subject_list:

@@ -1,4 +1,4 @@
-"""Activity: records sightings of users, and rolls activity up into active sets."""
+"""Records users seen outside the inbox, and rolls activity up into active sets."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class RollUp:
     p2_days: int
     """Days for which activity keeps a member in the tier P2."""
     last_round_hour: int | None = None
-    """Hour of the last round that this process completed as the leader; None before its first round."""
+    """Hour of the last completed round; None before the first round since this process became the leader."""
     hash_by_hour_and_shard: dict[tuple[int, int], int] = field(default_factory=dict)
     """Hash of the activity that was processed, by hour and shard. Activity with an unchanged hash is skipped."""
 

@@ -15,7 +15,7 @@ from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSinc
 MIN_KEPT_CHANGES = 50_000
 """A reader that is further behind may have to read everything again."""
 ROWS_PER_PRUNE = 1_000
-"""Old rows are deleted once there are so many, which takes 0.3 ms. Most transactions delete none."""
+"""Old rows are deleted once there are so many, in 0.3 ms. Most transactions then don't touch the oldest page."""
 ROWS_BETWEEN_PRUNES = 64
 """Rows that a BurstChangeWriter writes before it looks for old rows again."""
 LAPSE_KEY = ("", 0)

@@ -127,8 +127,8 @@ export class Loader {
     store.restoreHidden(page, hidden, changes);
     inbox.announceNew(store.applyNewest(page, { show: show || inbox.isIdle(), changes, isolated: this.isolated }));
     inbox.render();
-    if (store.items.length) inbox.recheckFooter(); // a short page leaves the end of the list in view
-    else this.loadOlder(); // visible rows may begin behind an empty page
+    if (!store.items.length) this.loadOlder(); // visible rows may begin behind an empty page
+    else if (store.items.length < PAGE_SIZE) inbox.recheckFooter(); // a short page leaves the end of the list in view
   }
 
   async loadOlder() {

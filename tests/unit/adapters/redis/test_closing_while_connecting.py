@@ -10,7 +10,10 @@ from contextlib import suppress
 import pytest
 import redis
 
+from notifier.adapters.redis.cluster import AsyncClusterClient
 from notifier.adapters.redis.connect import AsyncClient, connect_async
+from notifier.adapters.redis.lookup_connection import ClusterLookupConnection
+from notifier.adapters.redis.multi_host_address import multi_host_address
 from notifier.adapters.redis.persistent_connection import PersistentConnection
 
 ANSWER = b"+OK\r\n"
@@ -65,5 +68,21 @@ def test_closed_connection_does_not_connect_again() -> None:
         await close()
         with pytest.raises(redis.ConnectionError, match="closed"):
             await call()
+
+    asyncio.run(run())
+
+
+def test_closed_cluster_client_creates_no_further_nodes() -> None:
+    async def run() -> None:
+        address = multi_host_address("redis+cluster://127.0.0.1:1")
+        assert address
+        client = AsyncClusterClient(address)
+        lookups = ClusterLookupConnection(client, 5)
+        await lookups.close()
+        await client.aclose()
+        with pytest.raises(redis.ConnectionError, match="closed"):
+            client.node(("127.0.0.1", 1))
+        with pytest.raises(redis.ConnectionError):
+            await lookups.execute([("get", "a")])
 
     asyncio.run(run())
