@@ -216,6 +216,7 @@ def test_lifting_tier_lifts_only_its_throttles(folder: Path, notifier: Notifier)
             "No such option '--limt'; did you mean '--limit'? See `notifier inbox --help`.",
         ),
         (("inbox",), "Missing argument 'USER'. See `notifier inbox --help`."),
+        (("inbox", "@"), "Invalid value for 'USER': an account is missing after @. See `notifier inbox --help`."),
         (("--frob",), "No such option '--frob'. See `notifier --help`."),
         (
             ("throttle", "set", "--tier", "p9"),

@@ -88,7 +88,7 @@ def test_up_delivers_and_replaces_dead_processes(running: Running, notifier: Not
     until(lambda: hiding_rule_of(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
     assert notifier("unblock", "zoe", "--by", "nova", "--data", data).exit_code == 0
     until(lambda: hiding_rule_of(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
-    for arguments in (("@zoe", "--by", "zoe"), ("@", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
+    for arguments in (("@zoe", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
         refused = notifier("block", *arguments, "--data", data)
         assert (refused.exit_code, "data.blocke" in refused.stderr) == (2, True)
     assert notifier("block", "zoe", "--by", "nova", "--sequence", "0", "--data", data).exit_code == 2
