@@ -11,7 +11,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from notifier.api.auth.authenticators import Authenticator, InsecureAuthenticator
-from notifier.api.auth.service_keys import InstallationKeys, Scope
+from notifier.api.auth.service_keys import Scope, demo_token
 from notifier.api.container import ApiContainer
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 from notifier.domain.token_bucket import RequestLimit, whole_seconds
@@ -116,11 +116,6 @@ async def require_loopback(connection: Connection, _: BaseRouteHandler | None = 
     origin = connection.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:
         raise Forbidden("The demo does not accept requests from other pages.")
-
-
-def demo_token(keys: InstallationKeys) -> str:
-    """Return the token for the buttons of the demo page. Every visitor of the page gets this token."""
-    return keys.derive("the demo's buttons").hex()[:32]
 
 
 def allow_demo_visitors(container: ApiContainer) -> Guard:

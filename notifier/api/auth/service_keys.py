@@ -146,6 +146,11 @@ def installation_keys(settings: Settings) -> InstallationKeys:
     return load_or_create_keys(settings.data)
 
 
+def demo_token(keys: InstallationKeys) -> str:
+    """Return the token for the buttons of the demo page. Every visitor of the page gets this token."""
+    return keys.derive("the demo's buttons").hex()[:32]
+
+
 def load_or_create_keys(folder: Path) -> InstallationKeys:
     """Load the keys, or create them if the folder has none. Processes that do so at the same time get the same keys.
 

@@ -17,7 +17,8 @@ from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter, SkipValidation
 
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.guards import demo_token, require_json
+from notifier.api.auth.guards import require_json
+from notifier.api.auth.service_keys import demo_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.demo.phones import ALERTS_FILE, DemoPhoneReader, DemoPhonesBody
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic

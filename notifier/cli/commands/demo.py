@@ -178,7 +178,6 @@ def demo(
     compares stores, inboxes and alerts with the results that formulas predict. --mentions, --threshold, --faults and
     --outage apply only with --headless; --port, --open and --fresh only without it. --json implies --headless.
     """
-    from notifier.devkit.check.check_run import CheckPlan
     from notifier.devkit.fixture.world import World
 
     headless = headless or as_json
@@ -207,6 +206,8 @@ def demo(
             world, keep=keep, port=port, profile=profile, opens_browser=opens_browser, fresh=fresh, collapse=collapse
         )
         return
+    from notifier.devkit.check.check_run import CheckPlan
+
     expects_min_bursts = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _empty_folder(keep) as data:
         plan = CheckPlan(

@@ -19,10 +19,11 @@ from notifier.api.port import free_port
 from notifier.cli.command_groups import program_command
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
-from notifier.cli.commands.up import ServiceRunner
+from notifier.cli.commands.up import ServiceRunner, logs_folder
 from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.options import command_line_for
 from notifier.cli.running_service import Ready, request_json
+from notifier.cli.supervisor.forkserver_client import RoleForks, fork_server
 from notifier.config import VARIABLE_PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
@@ -169,16 +170,19 @@ class BrowserDemo:
     def run(self) -> None:
         """Run the demo until Ctrl-C."""
         from notifier.cli.commands.demo_folder import require_own_folder
-        from notifier.devkit.check.notifier_instance import engines
-        from notifier.devkit.engines.cassandra import Sync
 
         started_at = monotonic()
         prepare_data_folder(self.data)
         require_own_folder(self.data)
-        with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
-            self._run(self._settings(), started_at)
+        # The fork server first: it imports the roles' modules while this process imports its own and loads users.
+        with fork_server(self.profile, logs_folder(self.data)) as forks:
+            from notifier.devkit.check.notifier_instance import engines
+            from notifier.devkit.engines.cassandra import Sync
 
-    def _run(self, settings: Settings, started_at: float) -> None:
+            with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
+                self._run(self._settings(), forks, started_at)
+
+    def _run(self, settings: Settings, forks: RoleForks | None, started_at: float) -> None:
         from notifier.cli.supervisor.heartbeat import HeartbeatLimits
         from notifier.profiles import choose
 
@@ -194,6 +198,7 @@ class BrowserDemo:
                             settings,
                             profile,
                             {**environment, **self._environment(settings)},
+                            forks,
                             ready_file=None,
                             heartbeat_limits=HeartbeatLimits(),
                             started_at=started_at,
@@ -264,8 +269,7 @@ class BrowserDemo:
             raise OtherWorld(f"{error.detail} Or start over with --fresh.") from error
 
     def _print_welcome(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
-        from notifier.api.auth.guards import demo_token
-        from notifier.api.auth.service_keys import installation_keys
+        from notifier.api.auth.service_keys import demo_token, installation_keys
 
         load_state = "being loaded" if loading.has_begun else "unchanged since the last run"
         if loading.repeats_interrupted_load:

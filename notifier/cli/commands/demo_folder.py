@@ -35,7 +35,7 @@ OWNED_FILE_PATTERNS = (
     ".service_keys.json.lock",
     *(
         f"logs/{role}{number}.log{rotation}"
-        for role in (*ROLES, FAKES_ROLE, LOG_NAME)
+        for role in (*ROLES, FAKES_ROLE)
         for number in ("", "-[0-9]", "-[0-9][0-9]")
         for rotation in ("", ".1")
     ),
@@ -59,8 +59,12 @@ OWNED_FILE_PATTERNS = (
 
 The markers come last, so that an interrupted removal leaves a folder that is still known as a demo's.
 """
-LOCK_FILE = Path("run", "lock")
-"""Lock file in the data folder. It is never removed: another process could lock a new file beside the old one."""
+KEPT_FILES = (Path("run", "lock"), Path("logs", f"{LOG_NAME}.log"))
+"""Files in the data folder that are never removed.
+
+Another process could lock a new file beside the old lock file. The fork server starts before the removal, and writes to
+its log.
+"""
 
 
 def require_own_folder(data: Path) -> None:
@@ -72,9 +76,9 @@ def require_own_folder(data: Path) -> None:
         is_world_marker(data / marker) for marker in WORLD_MARKERS
     ):
         return
-    owned = set(_owned_files(data))
+    expected = {*_owned_files(data), *(data / name for name in KEPT_FILES)}
     for path in data.rglob("*"):
-        if path.is_file() and path != data / LOCK_FILE and owned.isdisjoint((path, *path.parents)):
+        if path.is_file() and expected.isdisjoint((path, *path.parents)):
             raise NotADataFolder(f"{data} contains {path.relative_to(data)}.")
 
 
@@ -87,7 +91,7 @@ def remove(path: Path) -> None:
 
 
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Remove a notifier's files from a demo's folder, except the lock file.
+    """Remove a notifier's files from a demo's folder, except KEPT_FILES.
 
     The caller must hold the lock. Raises Unwritable, and NotADataFolder if there are a notifier's files but no marker
     of a demo.

@@ -110,33 +110,36 @@ def run_service(
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM."""
-    from notifier.api.role_status import loading_file
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.flow.indexing.tier_rule import load_tier_rule
-    from notifier.profiles import choose
-    from notifier.profiles.push_providers import require_credentials
 
     require_script(settings.push)
-    require_credentials(settings.push)
     load_tier_rule(settings.tier_rule)  # fail here, instead of in each role
     prepare_data_folder(settings.data)
-    profile = choose(settings)
-    try:
-        with stop_signal() as stopping, profile.services() as environment:
-            profile.migrate()
-            loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-            runner = ServiceRunner(
-                settings,
-                profile,
-                environment,
-                ready_file=ready_file,
-                heartbeat_limits=heartbeat_limits,
-                started_at=started_at,
-                open_forks=open_forks,
-            )
-            runner.run(stopping)
-    finally:
-        profile.close()
+    # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
+    with open_forks(settings.profile, logs_folder(settings.data)) as forks:
+        from notifier.api.role_status import loading_file
+        from notifier.profiles import choose
+        from notifier.profiles.push_providers import require_credentials
+
+        require_credentials(settings.push)
+        profile = choose(settings)
+        try:
+            with stop_signal() as stopping, profile.services() as environment:
+                profile.migrate()
+                loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
+                runner = ServiceRunner(
+                    settings,
+                    profile,
+                    environment,
+                    forks,
+                    ready_file=ready_file,
+                    heartbeat_limits=heartbeat_limits,
+                    started_at=started_at,
+                )
+                runner.run(stopping)
+        finally:
+            profile.close()
 
 
 def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
@@ -155,17 +158,19 @@ class ServiceRunner:
         settings: Settings,
         profile: "Profile",
         service_environment: Mapping[str, str],
+        forks: RoleForks | None,
         *,
         ready_file: Path | None,
         heartbeat_limits: HeartbeatLimits,
         started_at: float,
         on_ready: Callable[[Ready, float], None] | None = None,
-        open_forks: OpenForks = fork_server,
     ) -> None:
         self.settings = settings
         self.profile = profile
         self.service_environment = service_environment
         """Environment variables of `Profile.services`, such as the URL of Redis."""
+        self.forks = forks
+        """None: each role starts in an interpreter of its own."""
         self.port = settings.port
         """Port from the settings; while the roles run, the reserved port."""
         self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.worker_counts())
@@ -175,7 +180,6 @@ class ServiceRunner:
         self.heartbeat_limits = heartbeat_limits
         self.on_ready = on_ready or print_banner
         """Called once the service is up, with the content of the ready file and the seconds that the start took."""
-        self.open_forks = open_forks
         self.is_announced = False
         self.fakes = FakeProviders(ports={}, data=settings.data, push=settings.push)
         """Fakes that `up` runs; before `run`, there are none."""
@@ -192,39 +196,36 @@ class ServiceRunner:
             self._run(stopping)
 
     def _run(self, stopping: Signal) -> None:
-        run_folder, logs = self.settings.data / "run", self.settings.data / "logs"
+        run_folder, logs = self.settings.data / "run", logs_folder(self.settings.data)
         from notifier.metrics import Metrics
 
         self._remove_old_files(run_folder)
         (self.settings.data / PROFILE_FILE).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
-        with self.open_forks(self.settings.profile, logs) as forks:
-            share_metrics(run_folder / "metrics", "up")
-            replacements = Metrics().roles_replaced
-            arguments = {**self.process_arguments, **({FAKES_ROLE: self.fakes.arguments} if self.fakes.ports else {})}
-            self.fakes.write_settings()
-            supervisor = Supervisor(
-                children=[self._child(name, command, logs, replacements, forks) for name, command in arguments.items()],
-                pid_files=pid_files_of(self.settings.data),
-                is_answering=self._is_answering,
-                announce=self._announce,
-                other_pids=lambda: {"up": getpid(), **self.profile.service_pids()},
-                last_log_line=lambda name: last_line(logs / f"{name}.log"),
-                stopping=stopping,
-            )
-            try:
-                supervisor.run()
-            finally:
-                self.fakes.remove_settings()
-                for path in self.ready_files:
-                    path.unlink(missing_ok=True)
+        share_metrics(run_folder / "metrics", "up")
+        replacements = Metrics().roles_replaced
+        arguments = {**self.process_arguments, **({FAKES_ROLE: self.fakes.arguments} if self.fakes.ports else {})}
+        self.fakes.write_settings()
+        supervisor = Supervisor(
+            children=[self._child(name, command, logs, replacements) for name, command in arguments.items()],
+            pid_files=pid_files_of(self.settings.data),
+            is_answering=self._is_answering,
+            announce=self._announce,
+            other_pids=lambda: {"up": getpid(), **self.profile.service_pids()},
+            last_log_line=lambda name: last_line(logs / f"{name}.log"),
+            stopping=stopping,
+        )
+        try:
+            supervisor.run()
+        finally:
+            self.fakes.remove_settings()
+            for path in self.ready_files:
+                path.unlink(missing_ok=True)
 
-    def _child(
-        self, name: str, arguments: Sequence[str], logs: Path, replacements: "Counter", forks: RoleForks | None
-    ) -> Child:
+    def _child(self, name: str, arguments: Sequence[str], logs: Path, replacements: "Counter") -> Child:
         return Child(
             name=name,
-            start=make_start(arguments, self._environment(), logs / f"{name}.log", forks),
+            start=make_start(arguments, self._environment(), logs / f"{name}.log", self.forks),
             on_end=lambda cause: replacements.labels(name, cause).inc(),
             heartbeat=HeartbeatWatch(file=heartbeat_file(self.settings.data, name), limits=self.heartbeat_limits),
             is_awaited=is_awaited(name),
@@ -301,6 +302,10 @@ def print_banner(ready: Ready, seconds: float) -> None:
     click.echo(f"  logs   {ready.data}/logs")
     click.echo(f"  try    {command_line_for('mention --author u7 --of nova', folder)}")
     click.echo(f"  watch  {command_line_for('top', folder)}")
+
+
+def logs_folder(data: Path) -> Path:
+    return data / "logs"
 
 
 def reachable_host(host: str) -> str:

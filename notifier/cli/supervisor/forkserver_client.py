@@ -122,6 +122,7 @@ class ForkServer:
         """
         self.is_ready, self.started_at = False, monotonic()
         self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.log.parent.mkdir(exist_ok=True)
         with server_end, self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), ARGUMENT_PADDING],
