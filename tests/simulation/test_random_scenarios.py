@@ -6,7 +6,7 @@ from tests.support.simulator.random_script import random_script
 from tests.support.simulator.run_and_shorten import shortened, trial
 
 CHUNK = 25
-CHUNKS = 6
+CHUNKS = 4
 PROVED = 80
 """Chunks that `make prove` runs."""
 
