@@ -16,6 +16,8 @@ from notifier.devkit.check.notifier_instance import Instance
 from notifier.devkit.engines.maven import missing_tools
 from tests.cli.running_service import is_running, until
 
+pytestmark = pytest.mark.thorough
+
 STARTED_WITHIN = 60.0
 """Seconds; a free machine needs four."""
 

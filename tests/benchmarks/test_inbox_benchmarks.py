@@ -20,6 +20,8 @@ from benchmarks.inbox.shared_stage import SharedInboxStage
 from benchmarks.inbox.store_faults import slow
 from tests.cli.running_service import is_running
 
+pytestmark = pytest.mark.thorough
+
 SMALL = Population(
     groups=(
         Group(name="warm", users=40, follows=25),

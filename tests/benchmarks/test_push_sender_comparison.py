@@ -8,10 +8,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from benchmarks.fanout.suite import run
 from benchmarks.peers.virtualenvs import NotPrepared
 from benchmarks.push.other_libraries import RIVALS
 from benchmarks.push.sender_comparison import parts
+
+pytestmark = pytest.mark.thorough
 
 FEW = [replace(rival, ours_many=200, many=40) for rival in RIVALS]
 

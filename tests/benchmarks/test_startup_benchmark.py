@@ -8,6 +8,8 @@ import pytest
 from benchmarks.startup.suite import UNITS, WAYS, figure, measure, service
 from tests.cli.running_service import is_running
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def test_storm_fills_map_and_is_one_notification(page: Page, picture: Callable[[
     assert page.locator("#log code").nth(1).inner_text().startswith("curl -X POST")
 
 
+@pytest.mark.thorough
 def test_storm_of_second_celebrity_reaches_a_tenth_of_users(page: Page) -> None:
     option = page.locator('#celebrity option[value="orion"]')
     expect(option).to_have_text(re.compile(r"@orion, \S+ followers"), timeout=SLOW)
@@ -153,6 +154,7 @@ def test_inbox_keeps_its_rows_after_redis_flush(page: Page) -> None:
     wait_until_delivered(page)
 
 
+@pytest.mark.thorough
 def test_storms_are_a_few_rows_on_a_dark_phone(
     page: Page, browser: Browser, picture: Callable[[Page, str], None]
 ) -> None:

@@ -92,6 +92,7 @@ def test_numbers_and_times_use_the_visitors_locale(german_page: Page) -> None:
     expect(time).to_have_text(re.compile(r"jetzt|vor \d+ Min\."))
 
 
+@pytest.mark.thorough
 def test_phone_shakes_only_for_new_bursts_and_shows_them_newest_first(page: Page) -> None:
     page.emulate_media(reduced_motion="no-preference")
     phones, vip = FakePhones(page), page.locator("#phones > li").first
@@ -159,6 +160,7 @@ A_DAY = """copies => {
 }"""
 
 
+@pytest.mark.thorough
 def test_page_open_all_day_does_not_grow(page: Page, home: str) -> None:
     wait_until_delivered(page)
     page.add_init_script(f"({A_DAY})(20)")  # with 60, a slow machine renders only a part, and answers nothing else

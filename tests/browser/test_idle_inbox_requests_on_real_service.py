@@ -17,7 +17,7 @@ SET_TIMING = (
 """The clock of these tests runs ahead of the heartbeats."""
 LONGEST_POLL_MS = 38_000
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("own_context")]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(240), pytest.mark.usefixtures("own_context")]
 
 
 @pytest.fixture(scope="module")

@@ -101,6 +101,7 @@ def test_marks_of_one_tab_show_in_the_other(served: Served, context: BrowserCont
     first_tab.until(lambda: first_tab.texts == second_tab.texts == served.texts(first_tab.user))
 
 
+@pytest.mark.thorough
 def test_mute_and_unmute_apply_to_both_tabs(served: Served, context: BrowserContext, first_tab: Tab) -> None:
     served.mention("nova", author="mia")
     second_tab = tab(served, context, first_tab.user).live()
@@ -121,6 +122,7 @@ def test_mute_and_unmute_apply_to_both_tabs(served: Served, context: BrowserCont
     assert served.texts(first_tab.user) == ["kai mentioned @nova"]
 
 
+@pytest.mark.thorough
 def test_account_wide_off_shows_only_own_mentions(served: Served, context: BrowserContext, first_tab: Tab) -> None:
     served.mention("nova", author="rex")
     second_tab = tab(served, context, first_tab.user).live()
@@ -234,6 +236,7 @@ def _tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"the Tab key never reaches {name}")
 
 
+@pytest.mark.thorough
 def test_inbox_works_on_a_dark_phone(served: Served, browser: Browser) -> None:
     emulation = {"viewport": {"width": 390, "height": 760}, "device_scale_factor": 2, "color_scheme": "dark"}
     context = browser.new_context(**emulation, has_touch=True, is_mobile=True, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
@@ -270,6 +273,7 @@ ONE_BATCH = PageMemory(nodes=1_000, listeners=150, heap=400_000)
 """A batch of rows, with 20 nodes and 3 listeners each. Kept rows would be eight times that."""
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("own_context")
 def test_page_open_all_day_does_not_grow(served: Served, first_tab: Tab) -> None:
     """Load the rows of a day in some seconds, then advance the page's clock by four hours."""

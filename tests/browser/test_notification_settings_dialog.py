@@ -179,6 +179,7 @@ def test_token_of_another_user_closes_dialog(inbox_page: FakeInboxPage, inbox: I
     expect(dialog(inbox_page)).to_have_count(0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [320, 390])
 def test_dialog_fits_phone_without_axe_violations(

@@ -14,6 +14,8 @@ from tests.cli.running_service import Running, start_service
 from tests.cli.service_caller import calling
 from tests.support.browser.inbox_page import SHOW
 
+pytestmark = pytest.mark.thorough
+
 EMBEDDER = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -59,6 +59,7 @@ def interrupt_load(data: Path, signal: int) -> None:
     assert (data / "demo.loading.json").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_interrupted_load_restarts_and_is_kept(tmp_path: Path, notifier: Notifier) -> None:
     interrupt_load(tmp_path, SIGINT)
@@ -135,6 +136,7 @@ def test_folder_with_another_world_is_unchanged(tmp_path: Path, notifier: Notifi
     assert (tmp_path / "demo.json").read_text() == OTHER_WORLD
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_only_one_of_two_fresh_demos_starts(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text(OTHER_WORLD)

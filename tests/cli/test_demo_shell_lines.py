@@ -17,6 +17,8 @@ from notifier.cli.command_groups import program_command
 from tests.browser.demo_process_and_visit import demo
 from tests.cli.running_service import until
 
+pytestmark = pytest.mark.thorough
+
 SHOWN_WITHIN = 40.0
 """Seconds until the overview shows what has changed; an idle machine needs one."""
 FOLLOWERS = 1_000_000

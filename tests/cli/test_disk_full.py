@@ -60,6 +60,7 @@ def rerun_as_root(test: str) -> None:
     assert "1 passed" in result.stdout, result.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_full_disk_refuses_writes_serves_reads_and_kills_no_process(tmp_path: Path, notifier: Notifier) -> None:
     if os.geteuid() != 0:

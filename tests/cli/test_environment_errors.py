@@ -114,6 +114,7 @@ def test_edited_migration_is_named(arguments: tuple[str, ...], folder: Path, run
     assert message == "A migration that was applied before has been edited since. Changed migration: 0001_core_tables."
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "binary",
     [
@@ -132,6 +133,7 @@ def test_missing_valkey_is_reported_with_remedy(binary: str, folder: Path, tmp_p
     assert "NOTIFIER_REDIS_URL" in check["detail"]
 
 
+@pytest.mark.thorough
 def test_unreachable_redis_is_named_without_password(folder: Path, tmp_path: Path) -> None:
     env = {
         **without_valkey(tmp_path / "path", "raise ImportError\n"),

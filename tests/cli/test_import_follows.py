@@ -160,6 +160,7 @@ def test_standard_input_is_imported(tmp_path: Path) -> None:
     assert followers(tmp_path, ["nova"]) == {"nova": {f"u{n}" for n in range(50)}}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_import_killed_repeatedly_gives_identical_result(tmp_path: Path, forks: ForkServer) -> None:
     rng, killed = random.Random(7), 0

@@ -24,6 +24,8 @@ from notifier.profiles import choose
 from tests.cli.conftest import Notifier
 from tests.repo.repository_files import ROOT
 
+pytestmark = pytest.mark.thorough
+
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 MANY = 6_000
 KILLS = 2

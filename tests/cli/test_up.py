@@ -156,6 +156,7 @@ def test_mute_takes_effect_within_limit(running: Running, notifier: Notifier) ->
     assert mute_effective_s <= MUTED_WITHIN
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_suspended_supervisor_kills_no_role(running: Running) -> None:
     first, log_start = running.ready.pids, len(_log(running))
@@ -175,6 +176,7 @@ def test_suspended_supervisor_kills_no_role(running: Running) -> None:
     assert "no heartbeat from" not in _log(running)[log_start:]
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_only_hung_roles_are_replaced(running: Running) -> None:
     first, hanging, ends = running.ready.pids, {"api", "pump", "p1"}, _ends(running)

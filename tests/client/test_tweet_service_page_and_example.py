@@ -25,7 +25,7 @@ EXAMPLE = ROOT / "examples" / "tweet_service.py"
 COMMAND_TIMEOUT = 60.0
 """Seconds for one command on a busy machine."""
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 """The first test to run also starts the service, whichever test that is."""
 
 

@@ -65,6 +65,7 @@ def retry(call: Callable[[], T]) -> T:
             sleep(0.01)
 
 
+@pytest.mark.thorough
 def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None:
     for name in queue_names(broker.pool):
         for description, garble in replacements(broker.database, name):

@@ -261,6 +261,7 @@ def test_concurrent_exchanges_are_rejected() -> None:
         assert len([*first]) == 9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
 def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: bool, tmp_path: Path) -> None:

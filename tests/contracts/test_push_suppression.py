@@ -84,6 +84,7 @@ def test_restored_account_is_not_suppressed(store: Store) -> None:
         assert suppressed(store, BURST) == ([member] if deleted else [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("action", sorted(SUPPRESSING))
 def test_each_shard_suppresses_only_its_own_members(store: Store, action: str) -> None:
     edges = [Member(BASE - 1), Member(BASE), Member(BASE + SHARD_MEMBERS - 1), Member(BASE + SHARD_MEMBERS)]

@@ -179,6 +179,7 @@ def test_queue_fails_at_once_without_broker(brokers: Mapping[Pool, str]) -> None
     queue.close()
 
 
+@pytest.mark.thorough
 def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
     queue, pid = CeleryQueue(broker.brokers), broker.pid
     queue.enqueue(ONE_SLICE_PER_POOL)
@@ -214,6 +215,7 @@ def test_lost_queue_is_declared_again_on_next_use(broker: Broker) -> None:
     other_queue.close()
 
 
+@pytest.mark.thorough
 def test_rabbitmq_quorum_queue_keeps_confirmed_tasks_when_killed(rabbit: Rabbit) -> None:
     queue = CeleryQueue(rabbit.brokers)
     assert queue.depth(Pool.P1) == 0

@@ -61,7 +61,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=() if page.name == "README.md" else pytest.mark.thorough)
+        for page in RUN_PAGES
+    ],
+)
 def test_page_runs_unchanged(page: Page, reader: Reader) -> None:
     result, calls = reader.run_page(page)
     lift_all(reader.folder / "notifier-data")

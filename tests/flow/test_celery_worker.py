@@ -139,6 +139,7 @@ def test_handler_may_hand_back_its_slice_when_asked_to_stop(host: Host) -> None:
     assert host.handled()[-1] == "stopped"
 
 
+@pytest.mark.thorough
 def test_hung_worker_exits_without_a_supervisor(host: Host) -> None:
     with host.working("watched") as process:
         host.wait_for_heartbeats()

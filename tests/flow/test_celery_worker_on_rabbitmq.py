@@ -12,6 +12,8 @@ from notifier.domain.delivery.slice import Pool, Step
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
 from tests.flow.celery_worker_runner import Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
 
+pytestmark = pytest.mark.thorough
+
 PERSISTED_AFTER_SECONDS = 5.0
 
 

@@ -16,6 +16,8 @@ from tests.simulation.test_random_scenarios import CHUNK, PROVED
 from tests.support.simulator.run_and_shorten import trial
 from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import SCENARIOS
 
+pytestmark = pytest.mark.thorough
+
 CACHE_SCENARIOS = {
     "cache_adopted_page_kept_after_a_change": "retract, remembered",
     "cache_not_invalidated_after_the_write": "unfollow, wipe",

@@ -109,7 +109,7 @@ def oracle_of(people: Mapping[Member, Relation], burst_: Burst) -> tuple[Oracle,
 
 
 @given(st.dictionaries(st.integers(0, 5).map(Member), RELATIONS, min_size=1), BURSTS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_exactly_the_members_with_a_row_see_the_burst(people: Mapping[Member, Relation], burst_: Burst) -> None:
     snapshot = take_snapshot(burst_, 0, indexed_sets(people, burst_))
     model, seen = oracle_of(people, burst_)

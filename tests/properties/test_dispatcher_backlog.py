@@ -45,7 +45,7 @@ def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) 
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_decisions_for_candidates_equal_those_for_all_bursts(
     bursts: list[BurstProgress],
     elapsed: timedelta,
@@ -63,7 +63,7 @@ def test_decisions_for_candidates_equal_those_for_all_bursts(
 
 
 @given(progress_lists(), progress_lists(), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_backlog_equals_a_fresh_one_after_any_changes(
     before: list[BurstProgress], after: list[BurstProgress], data: st.DataObject
 ) -> None:
@@ -107,7 +107,7 @@ def _queues(backlog: Backlog) -> Mapping[QueueKey, Sequence[QueuePosition]]:
 
 
 @given(progress_lists(), SECONDS, SECONDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_woken_backlog_equals_a_fresh_one(bursts: list[BurstProgress], first: timedelta, second: timedelta) -> None:
     before, after = sorted((NOON + first, NOON + second))
     backlog, fresh = Backlog(), Backlog()
@@ -138,7 +138,7 @@ AMPLE_CREDITS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
 
 
 @given(waiting_progress())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> None:
     def idle(time: datetime) -> bool:
         return not decision_for([progress], time, AMPLE_CREDITS, {}, {}).queue
@@ -159,7 +159,7 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
 
 
 @given(progress_lists())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_backlog_counts_startable_unfinished_slices(bursts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(bursts, NOON)
@@ -174,7 +174,7 @@ def test_backlog_counts_startable_unfinished_slices(bursts: list[BurstProgress])
 
 
 @given(progress_lists())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_throttled_work_counts_but_is_not_late(bursts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(bursts, NOON)

@@ -67,7 +67,7 @@ def running_slices(bursts: Sequence[BurstProgress], now: datetime) -> list[Slice
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_credit_is_never_exceeded(
     bursts: list[BurstProgress],
     elapsed: timedelta,
@@ -89,7 +89,7 @@ def test_credit_is_never_exceeded(
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_only_waiting_slices_are_queued_or_parked_and_once(
     bursts: list[BurstProgress],
     elapsed: timedelta,
@@ -109,7 +109,7 @@ def test_only_waiting_slices_are_queued_or_parked_and_once(
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_throttled_rows_are_parked_and_only_expired_ones_pass(
     bursts: list[BurstProgress],
     elapsed: timedelta,
@@ -131,7 +131,7 @@ def test_throttled_rows_are_parked_and_only_expired_ones_pass(
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, CREDIT, LIMITS)
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_throttling_p2_does_not_affect_other_pools(
     bursts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool, reduced: Credit, limits: TierLimits
 ) -> None:
@@ -143,7 +143,7 @@ def test_throttling_p2_does_not_affect_other_pools(
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL)
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
     bursts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool
 ) -> None:
@@ -164,7 +164,7 @@ def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
 
 
 @given(st.integers(1, 200), st.integers(1, 20), st.integers(1, 40))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, slices: int) -> None:
     bursts = [burst_progress(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
     queue = decision_for(bursts, NOON, {**POOL_CREDITS, Pool.P1: Credit(slices, 10_000)}).queue

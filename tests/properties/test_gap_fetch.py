@@ -180,7 +180,7 @@ def second_of(burst_: Burst) -> int:
     return min(int(burst_.opened_at.timestamp()), THIS_SECOND)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     seed=SEEDS,
     size=SIZES,
@@ -213,7 +213,7 @@ def test_gap_fetch_equals_oracle(
     assert max(timeline.run_sizes) <= most_read
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seed=SEEDS, size=SIZES, first=SEQS, limit=st.integers(1, 4), most_read=st.integers(1, 7))
 def test_gap_fetch_pages_ignore_bursts_restricted_to_others(
     *, seed: int, size: int, first: int, limit: int, most_read: int
@@ -226,7 +226,7 @@ def test_gap_fetch_pages_ignore_bursts_restricted_to_others(
     assert shape_of(bursts, facts, first, limit, most_read) == shape_of(public, facts, first, limit, most_read)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seed=SEEDS, size=SIZES, first=SEQS, limit=st.integers(1, 4))
 def test_gap_fetch_pages_depend_on_visible_bursts_only(seed: int, size: int, first: int, limit: int) -> None:
     random_ = Random(seed)

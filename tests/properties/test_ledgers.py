@@ -16,20 +16,20 @@ HOLDING_THROTTLES = st.sets(st.sampled_from(THROTTLES))
 
 
 @given(burst_records(), st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_order_of_facts_does_not_matter(records: BurstRecords, data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(records.entries))
     assert burst_progress(records.plan, shuffled, records.claims) == records.progress
 
 
 @given(burst_records())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_repeated_facts_do_not_matter(records: BurstRecords) -> None:
     assert burst_progress(records.plan, [*records.entries, *records.entries], records.claims) == records.progress
 
 
 @given(burst_records())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_facts_applied_one_by_one_give_the_same_progress(records: BurstRecords) -> None:
     progress = burst_progress(records.plan, (), records.claims)
     for entry in records.entries:
@@ -38,7 +38,7 @@ def test_facts_applied_one_by_one_give_the_same_progress(records: BurstRecords) 
 
 
 @given(burst_records(), SECONDS, HOLDING_THROTTLES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
     now = NOON + elapsed
     for slice_, status in records.progress.slice_states.items():
@@ -54,7 +54,7 @@ def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedel
 
 
 @given(burst_records())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
     for status in records.progress.slice_states.values():
         until = status.busy_until()
@@ -62,7 +62,7 @@ def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
 
 
 @given(burst_records(), SECONDS, HOLDING_THROTTLES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_accounting_always_balances(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
     result = recipient_totals(records.progress, records.tallies, throttle_ids=held_by, now=NOON + elapsed)
     assert result.is_balanced
@@ -72,7 +72,7 @@ def test_accounting_always_balances(records: BurstRecords, elapsed: timedelta, h
 
 
 @given(burst_records())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_lost_or_doubled_person_unbalances_the_accounting(records: BurstRecords) -> None:
     ended = [e for e in records.entries if e.fact is Fact.DONE and e.slice.step is Step.ROWS]
     for entry in ended:

@@ -106,7 +106,7 @@ def batches(draw: st.DrawFn, records: Sequence[LoggedMention]) -> list[list[Logg
 
 
 @given(st.data(), mention_lists(), COLLAPSE_WINDOWS)
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_batches_and_redeliveries_make_the_same_bursts_as_one_batch(
     data: st.DataObject, mentions: list[Mention], collapse: timedelta | None
 ) -> None:
@@ -139,7 +139,7 @@ def histories(draw: st.DrawFn, *, followers: int | None = None, calm: bool = Fal
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_every_event_is_in_one_burst_and_numbers_have_no_gap(history: SubjectHistory) -> None:
     events = [event for event, _ in history.placed]
     assert len(events) == len(set(events))
@@ -149,7 +149,7 @@ def test_every_event_is_in_one_burst_and_numbers_have_no_gap(history: SubjectHis
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_bursts_open_in_order_and_never_at_the_same_time(history: SubjectHistory) -> None:
     times = [burst.opened_at for _, burst in sorted(history.bursts.items())]
     assert all(earlier < later for earlier, later in pairwise(times))
@@ -157,7 +157,7 @@ def test_bursts_open_in_order_and_never_at_the_same_time(history: SubjectHistory
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_burst_keeps_its_first_16_mentioners(history: SubjectHistory) -> None:
     for seq, burst in history.bursts.items():
         authors = list(
@@ -168,7 +168,7 @@ def test_burst_keeps_its_first_16_mentioners(history: SubjectHistory) -> None:
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_protected_mention_has_a_burst_of_its_own(history: SubjectHistory) -> None:
     for event, seq in history.placed:
         author = history.mentions_by_event[event].author if history.mentions_by_event[event].protected else None
@@ -177,7 +177,7 @@ def test_protected_mention_has_a_burst_of_its_own(history: SubjectHistory) -> No
 
 
 @given(histories(calm=True))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_public_bursts_are_a_collapse_window_apart(history: SubjectHistory) -> None:
     public = [burst for _, burst in sorted(history.bursts.items()) if burst.restricted_to is None]
     openers = {seq: history.mentions_by_event[event] for event, seq in reversed(history.placed)}
@@ -188,7 +188,7 @@ def test_public_bursts_are_a_collapse_window_apart(history: SubjectHistory) -> N
 
 
 @given(histories(followers=LARGE))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_budget_limits_the_fan_outs_of_a_large_subject(history: SubjectHistory) -> None:
     fanned_out = [burst for _, burst in sorted(history.bursts.items()) if not burst.pull_only]
     for restricted in (False, True):
@@ -200,7 +200,7 @@ def test_budget_limits_the_fan_outs_of_a_large_subject(history: SubjectHistory) 
 
 
 @given(mention_lists(LARGE, mostly_protected=True), st.lists(GAPS, min_size=1, max_size=40), COLLAPSE_WINDOWS)
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_protected_and_public_mentions_do_not_affect_each_other(
     mentions: list[Mention], gaps: list[timedelta], collapse: timedelta | None
 ) -> None:
@@ -221,7 +221,7 @@ def test_protected_and_public_mentions_do_not_affect_each_other(
 
 
 @given(histories(calm=True))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_first_burst_of_each_day_is_its_first_public_one(history: SubjectHistory) -> None:
     public = [burst for _, burst in sorted(history.bursts.items()) if burst.restricted_to is None]
     days = {burst.opened_at.date(): burst.key for burst in reversed(public)}
@@ -230,7 +230,7 @@ def test_first_burst_of_each_day_is_its_first_public_one(history: SubjectHistory
 
 
 @given(histories())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_day_never_has_two_first_bursts_after_restamping(history: SubjectHistory) -> None:
     firsts = [burst.opened_at.date() for burst in history.bursts.values() if burst.first_of_day]
     assert len(firsts) == len(set(firsts))
@@ -239,7 +239,7 @@ def test_day_never_has_two_first_bursts_after_restamping(history: SubjectHistory
 @given(
     mention_lists(), st.lists(st.tuples(GAPS, st.sets(st.integers(1, 6))), min_size=40, max_size=40), COLLAPSE_WINDOWS
 )
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_public_burst_is_first_of_its_day_if_no_other_is_left(
     mentions: list[Mention], steps: list[tuple[timedelta, set[int]]], collapse: timedelta | None
 ) -> None:
@@ -257,7 +257,7 @@ def test_public_burst_is_first_of_its_day_if_no_other_is_left(
 
 
 @given(mention_lists(SMALL), st.sets(st.integers(1, 40)), st.integers(0, 5_000))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_restamping_delays_only_unwritten_bursts(mentions: list[Mention], written: set[int], milliseconds: int) -> None:
     head = advance(
         Head.empty(OF_NOVA),

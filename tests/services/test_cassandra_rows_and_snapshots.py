@@ -119,6 +119,7 @@ def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
     assert stored_row_count(cluster) == inbox_rows.row_count
 
 
+@pytest.mark.thorough
 def test_rows_expire(cluster: Cluster) -> None:
     clock = ManualClock()
     clock.advance(RETENTION - timedelta(seconds=8))  # enough for the write and the check on a busy machine

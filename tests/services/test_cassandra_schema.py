@@ -149,6 +149,7 @@ def test_next_runner_continues_a_killed_migration(access: CassandraAccess, clust
     assert tables(cluster) == {"a", "b", "c", "d"}
 
 
+@pytest.mark.thorough
 def test_half_applied_migration_is_refused_when_edited(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
     run_killed_migration(access, folder)
     (folder / "pre" / "0002_second.cql").write_text(SECOND.replace("b (x int", "b (y int"))
@@ -163,6 +164,7 @@ def test_concurrent_runners_apply_each_migration_once(access: CassandraAccess, c
     assert tables(cluster) == {"a", "b", "c", "d"}
 
 
+@pytest.mark.thorough
 def test_second_runner_waits_and_times_out(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
     first = StallingCluster(access)
     with ThreadPoolExecutor(1) as pool:
@@ -179,6 +181,7 @@ def test_second_runner_waits_and_times_out(access: CassandraAccess, cluster: Clu
     assert migrate(cluster, Phase.PRE, folder, lock_timeout=timedelta(0)) == 0
 
 
+@pytest.mark.thorough
 def test_runner_stalled_past_its_lock_records_nothing(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
     first = StallingCluster(access)
     with ThreadPoolExecutor(1) as pool:

@@ -26,9 +26,12 @@ SMALL = [Record(stream=MENTIONS, key="a", value=b"a")]
 LARGE = [Record(stream=MENTIONS, key="a", value=bytes(2_000_000))]
 """More than a broker accepts by default."""
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_tools()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing_tools())}"
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        bool(missing_tools()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing_tools())}"
+    ),
+]
 
 
 @pytest.fixture

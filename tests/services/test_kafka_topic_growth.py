@@ -18,6 +18,8 @@ from tests.contracts.event_log_backends import KafkaLogs, in_kafka
 from tests.contracts.event_log_steps import KEYS, PARTITION_COUNT, STREAM, append, commit, keys, poll
 from tests.services.wait_for_engine_change import wait_until
 
+pytestmark = pytest.mark.thorough
+
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
 """Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""

@@ -17,6 +17,7 @@ from notifier.devkit.engines.engine_process import SCRATCH_FOLDER
 from notifier.devkit.engines.maven import missing_tools
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.timeout(300),
     pytest.mark.skipif(
         bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"

@@ -48,7 +48,7 @@ from tests.support.contract_examples import NOVA
 from tests.support.engines import WITHOUT_FLUSHES
 from tests.support.lossy_cassandra import ON_ENGINES
 
-pytestmark = ON_ENGINES
+pytestmark = [pytest.mark.thorough, ON_ENGINES]
 
 T = TypeVar("T")
 
@@ -189,7 +189,7 @@ def assert_error(error: type[NotifierError], message: str, call: Callable[[], ob
     assert WRONG not in text
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", pytest.param("PLAIN", marks=pytest.mark.prove)])
 def test_known_user_migrates_writes_and_reads_on_all_engines(
     secure_engines: SecureEngines, open_profile: OpenProfile, caplog: pytest.LogCaptureFixture, mechanism: str
 ) -> None:
