@@ -28,7 +28,7 @@ from tests.support.lossy_cassandra import ON_ENGINES, cluster, shared_cluster
 
 __all__ = ["cluster", "shared_cluster"]
 
-pytestmark = [pytest.mark.thorough, ON_ENGINES]
+pytestmark = [pytest.mark.thorough, *ON_ENGINES]
 
 NOW = SystemClock().now() - timedelta(minutes=1)
 _ALL = "SELECT member_range, inbox_window, opened_at, subject, tier, members FROM inbox WHERE seq = ? ALLOW FILTERING"

@@ -48,7 +48,7 @@ from tests.support.contract_examples import NOVA
 from tests.support.engines import WITHOUT_FLUSHES
 from tests.support.lossy_cassandra import ON_ENGINES
 
-pytestmark = [pytest.mark.thorough, ON_ENGINES]
+pytestmark = [pytest.mark.thorough, *ON_ENGINES]
 
 T = TypeVar("T")
 
