@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import page_update_latency
-from benchmarks.fanout.large_burst import FOLLOWERS, P1_S
+from benchmarks.costs_and_figures import Figure, Spread, worst_at_most
+from benchmarks.fanout.large_burst_speed_and_recovery import FOLLOWERS, P1_S
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check.finding import at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import at_most, no_errors
 from tests.support.browser.chromium import chromium
 from tests.support.browser.inbox_page import StormTimes, without_inbox
 from tests.support.demo_process import Demo

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fanout.large_burst import FOLLOWERS, large_burst, last_row
+from benchmarks.costs_and_figures import Figure
+from benchmarks.fanout.large_burst_speed_and_recovery import FOLLOWERS, large_burst, last_row
 from benchmarks.fanout.measured_notifier import staged
-from benchmarks.rounds import Figure
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut_inbox_rows
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 SUBJECT = Subject(Kind.MENTION, UserId("nova"))

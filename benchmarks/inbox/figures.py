@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from urllib.request import urlopen
 
+from benchmarks.costs_and_figures import Figure, Spread, unjudged
 from benchmarks.inbox.cases import Case
-from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.devkit.check.finding import Finding, at_least, at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, at_least, at_most, no_errors
 
 # Arithmetic of a load without any I/O: due times of requests, percentiles of latencies, ratios of the same round.
 

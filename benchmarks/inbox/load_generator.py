@@ -16,7 +16,7 @@ from time import process_time
 from typing import Any
 
 from benchmarks.inbox.figures import due_times, percentiles
-from benchmarks.inbox.load_loops import Answer, LoadLoop, Request, Tally, closed_loop, open_loop
+from benchmarks.inbox.http_requests_and_load_loops import Answer, LoadLoop, Request, Tally, closed_loop, open_loop
 
 HOST = "127.0.0.1"
 UNBOUNDED_SECONDS = 600.0

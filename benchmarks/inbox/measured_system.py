@@ -25,11 +25,17 @@ from notifier.config import Settings, environment_with
 from notifier.devkit.check.check_run import Report
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.mention_storm import Tweet, request_body
-from notifier.devkit.check.notifier_instance import NO_REQUEST_LIMITS, Engines, Instance, end_with_parent, engines
+from notifier.devkit.check.notifier_and_engine_processes import (
+    NO_REQUEST_LIMITS,
+    Engines,
+    Instance,
+    end_with_parent,
+    engines,
+)
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.fixture.world import user
-from notifier.devkit.fixture.world_loader import NO_ROLL_UP
+from notifier.devkit.fixture.world_loader_and_markers import NO_ROLL_UP
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose

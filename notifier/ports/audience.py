@@ -7,7 +7,7 @@ from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow
-from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Member, Subject, UserId

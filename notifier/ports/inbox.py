@@ -8,7 +8,7 @@ from typing import Protocol
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows
 from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 

@@ -6,6 +6,7 @@ from random import random
 from typing import Any
 
 from notifier.adapters.celery import CeleryQueue, celery_app
+from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
@@ -65,10 +66,9 @@ from notifier.adapters.sqlite import (
     SqliteUserBlocks,
     SqliteViewerLapses,
 )
-from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, flush_all, valkey_binary
 from notifier.config import VARIABLE_PREFIX, Settings
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts

@@ -11,7 +11,7 @@ from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.pipeline import PushPipeline
 from notifier.flow.push.rate_limiter import RateLimiter, Slowdown
 from notifier.wiring.indexing import build_device_registry
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 
 def build_push_pipeline(system: System) -> PushPipeline:

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.bitmap import Bits, from_offsets
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.backoff_and_due_times import LATE_AFTER
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.slice import POOL_TIMINGS, Pool, Retry, Slice, Step
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, Pool, Retry, Slice, Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.timing import LATE_AFTER
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.delivery.slice_worker import SliceLease
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.push import PushSuppression
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
-from tests.flow.user_with_quiet_hours import QUIET
+from tests.flow.alerts_of_one_user import QUIET
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.audience.tiers import TIERS, SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind, Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.operations.audience_count import AudienceCounter

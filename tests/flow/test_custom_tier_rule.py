@@ -7,11 +7,11 @@ import pytest
 
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import Bits, no_members
-from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS
 from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
-from notifier.flow.indexing.tier_rule import load_tier_rule
+from notifier.flow.indexing.custom_tier_rule import load_tier_rule
 from notifier.flow.operations.audience_count import AudienceCounter
 from notifier.wiring.delivery import build_slice_worker
 from tests.docs.document_pages import Page

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import POOL_TIMINGS, Pool, Retry, Step
-from notifier.domain.delivery.throttle import RAMP
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, Pool, Retry, Step
+from notifier.domain.delivery.throttle_and_backpressure import RAMP
 from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
+from tests.support.failing_and_corrupt_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.ports_with_failing_calls import FailingPort, FailingRecords
 
 
 def final_facts(stage: Stage, tier: Tier) -> set[Fact]:

@@ -9,8 +9,8 @@ from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import StoreUnavailable
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.port_with_callback import RunsAfterCall
+from tests.support.failing_and_corrupt_ports import FailingPlans
 from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
-from tests.support.ports_with_failing_calls import FailingPlans
 
 
 def test_mentions_in_the_collapse_window_share_a_burst() -> None:

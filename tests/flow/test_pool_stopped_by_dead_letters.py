@@ -4,12 +4,12 @@ from typing import Any
 
 from notifier.config.limits import DeadLetterSettings
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Dead, Done, Pool, Retry, Slice
+from notifier.domain.delivery.slice_and_pool import Dead, Done, Pool, Retry, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
+from tests.support.failing_and_corrupt_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
-from tests.support.ports_with_failing_calls import BrokenWrites, FailingPort
 
 STOPPED = Retry(reason="the pool is stopped by its dead-letter limit")
 

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra import CassandraDevices, Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceUpdate, FirebaseToken, removal_of
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]

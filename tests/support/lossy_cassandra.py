@@ -9,7 +9,7 @@ from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteTy
 from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.devkit.engines.maven import missing_tools
 from tests.support.cassandra_keyspace import keyspace, truncated
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 
 ON_ENGINES = [
     pytest.mark.timeout(300),

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_lines
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.ids import BurstKey
 from notifier.ports.all_ports import Ports
-from notifier.ports.coordination import Clock
-from notifier.ports.ledger import StoredRow
+from notifier.ports.leases_queues_throttles_clock import Clock
+from notifier.ports.ledger_claims_and_store_scan import StoredRow
 
 Line = Mapping[str, object]
 

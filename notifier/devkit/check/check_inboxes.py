@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from notifier.devkit.check.expected_result import ExpectedResult
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient, get_patiently, url_quote
-from notifier.devkit.fixture.sample_users import FixtureUser
+from notifier.devkit.fixture.sample_users_and_devices import FixtureUser
 from notifier.domain.ids import UserId
 
 ITEMS_PER_PAGE = 7

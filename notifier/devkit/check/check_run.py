@@ -26,13 +26,13 @@ from notifier.devkit.check.fault_injection import (
     proxied_engines,
     schedule,
 )
-from notifier.devkit.check.finding import Finding, at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, at_most, no_errors
 from notifier.devkit.check.mention_storm import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
-from notifier.devkit.check.notifier_instance import Engines, Instance, engines, migrate_patiently
+from notifier.devkit.check.notifier_and_engine_processes import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture import sample_users as fixture_users
+from notifier.devkit.fixture import sample_users_and_devices as fixture_users
 from notifier.devkit.fixture.world import World
-from notifier.devkit.fixture.world_loader import NO_ROLL_UP, WorldLoader, write_world_marker
+from notifier.devkit.fixture.world_loader_and_markers import NO_ROLL_UP, WorldLoader, write_world_marker
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import POLICIES, Kind, Platform, UserId

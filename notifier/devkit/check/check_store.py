@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.expected_result import ExpectedMention, ExpectedResult
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.mention_storm import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
+from notifier.ports.ledger_claims_and_store_scan import Archive, DeferredBursts, Ledger, StoredRow
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient, HttpResponse
-from notifier.devkit.check.notifier_instance import Engines, Instance
+from notifier.devkit.check.notifier_and_engine_processes import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
-from notifier.devkit.fixture.sample_users import FixtureUser
-from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, Pool
+from notifier.devkit.fixture.sample_users_and_devices import FixtureUser
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, PUSH_STEPS, Pool
 from notifier.domain.ids import UserId
 
 INJECTIONS_PER_KIND = 2

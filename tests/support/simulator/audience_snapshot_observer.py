@@ -7,7 +7,7 @@ from typing import Any
 
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.audience import MemberSets

@@ -10,10 +10,10 @@ from notifier import topics
 from notifier.domain.audience.bitmap import members, no_members, shard_of
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, SetKind
-from notifier.domain.delivery.accounting import recipient_totals
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.recipient_totals_and_progress import recipient_totals
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS

@@ -8,7 +8,7 @@ from itertools import chain
 
 from notifier.domain.audience.bitmap import contains, members
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice_and_pool import Slice, Step
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import burst_alert, summary_alert
 from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason

@@ -11,14 +11,14 @@ from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut_inbox_rows
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.bursts import MentionOutcome
-from notifier.ports.ledger import StoredRow
+from notifier.ports.ledger_claims_and_store_scan import StoredRow
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 
 WORLD = World(universe=20_000, followers=15_000, celebrities=2, seed=1)

@@ -16,14 +16,14 @@ from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
-from notifier.adapters.cassandra.schema.partitioning import seconds_until
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import seconds_until
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, range_of
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 
 class CassandraInbox:

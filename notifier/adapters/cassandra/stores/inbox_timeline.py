@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
-from notifier.adapters.cassandra.schema.partitioning import run_of
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import run_of
 from notifier.adapters.cassandra.stores.inbox_rows import (
     SUBJECTS_PER_QUERY,
     BurstQuery,
@@ -19,8 +19,8 @@ from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 READ_AHEAD = timedelta(minutes=1)
 """How far inbox windows are read into the future, because a writer's clock may be ahead of ours."""

@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, block_of, shard_of
-from notifier.domain.audience.id_ranges import (
+from notifier.domain.audience.user_ids_to_members import (
     IdRange,
     directory_bucket_of,
     members_in_ranges,
@@ -26,7 +26,7 @@ from notifier.domain.audience.id_ranges import (
 )
 from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import MIN_LEASED_NUMBERS, DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import MIN_LEASED_NUMBERS, DirectoryEntry
 
 # Member numbers: each process leases successive numbers by compare-and-set, and assigns numbers from its own lease.
 

@@ -12,7 +12,7 @@ from struct import pack
 from cryptography.hazmat.primitives.asymmetric.ec import ECDH, SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from notifier.adapters.push.requests import shortened_to_fit
+from notifier.adapters.push.requests_and_responses import shortened_to_fit
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
 from notifier.domain.push.alert import Alert
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import (
+from notifier.adapters.push.requests_and_responses import (
     DeviceReceipt,
     PushRequest,
     RandomSource,
@@ -26,7 +26,7 @@ from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import DropDevice, Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
 MAX_TTL = timedelta(days=30)
