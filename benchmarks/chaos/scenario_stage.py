@@ -13,7 +13,7 @@ from random import Random
 from threading import Thread
 
 from benchmarks.chaos.role_process import Role
-from benchmarks.chaos.store_scan_read_once import ArchiveSnapshot
+from benchmarks.chaos.store_scan_read_once import StoreScanReadOnce
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
@@ -153,7 +153,9 @@ class Stage:
 
     def _compared(self) -> list[str]:
         outside = StoreCheck(
-            archive=ArchiveSnapshot(archive=self.ports.archive), bursts_port=self.ports.bursts, world=self.world
+            store_scan=StoreScanReadOnce(store_scan=self.ports.store_scan),
+            bursts_port=self.ports.bursts,
+            world=self.world,
         )
         truth = outside.truth(self.accepted)
         findings = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]

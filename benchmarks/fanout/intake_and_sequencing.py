@@ -113,7 +113,7 @@ def _storm(stage: FanoutStage) -> Figure:
     _send(stage, tweets, threads=2)
     _numbered(stage, tweets)
     took = time.monotonic() - began
-    bursts = list(stage.ports.archive.bursts())
+    bursts = list(stage.ports.store_scan.bursts())
     assert sum(b.count for b in bursts if b.key.subject == Subject.parse("mention:nova")) == STORM_MENTIONS
     detail = f"{STORM_MENTIONS:,} mentions of one celebrity with {stage.world.followers:,} followers in {took:.0f} s"
     finding = at_most(

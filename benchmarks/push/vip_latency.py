@@ -38,7 +38,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         tell(f"storm: {MENTIONS} mentions in {STORM_SECONDS:.0f} s")
         Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=STORM_SECONDS, batch_size=BATCH)()
         stage.await_idle(TIMEOUT_SECONDS)
-        bursts = [burst for burst in stage.ports.archive.bursts() if burst.key.subject.kind is Kind.MENTION]
+        bursts = [burst for burst in stage.ports.store_scan.bursts() if burst.key.subject.kind is Kind.MENTION]
         return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]
 
 

@@ -10,7 +10,7 @@ from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTal
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
 from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
 from notifier.ports.leases_queues_throttles_clock import Clock, Epochs, Leases, Nonces, Queue, Throttles
-from notifier.ports.ledger_claims_and_store_scan import Archive, Claims, DeferredBursts, Ledger
+from notifier.ports.ledger_claims_and_store_scan import Claims, DeferredBursts, Ledger, StoreScan
 from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions, Retractions
 from notifier.ports.pull_index import PullIndex, PullReader
@@ -70,7 +70,7 @@ class Ports:
     send_log: SendLog
     push_suppressions: PushSuppressions
     leases: Leases
-    archive: Archive
+    store_scan: StoreScan
     pull: PullIndex
     recent_events: RecentEvents
     token_buckets: TokenBuckets

@@ -1,4 +1,4 @@
-"""Ports of the delivery ledger, deferred bursts, slice claims and the archive."""
+"""Ports of the delivery ledger, deferred bursts, slice claims and the store scan."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class Claims(Protocol):
         ...
 
 
-# Archive: the whole content of the store, as `notifier dump` and external checks read it.
+# Store scan: the whole content of the store, as `notifier dump` and external checks read it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class StoredRow:
     row: InboxRow
 
 
-class Archive(Protocol):
+class StoreScan(Protocol):
     """Streams in store order, with constant memory at any size. Blocking. Raises StoreUnavailable."""
 
     def bursts(self) -> Iterator[Burst]: ...

@@ -25,7 +25,7 @@ def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool]
         accept(system, event("e1", "ada", mentioned, text="hi", protected=False, now=now))
         _sequence(system)
         work = build_slice_worker(system)
-        for slice_ in _slices(list(system.ports.archive.burst_progress())):
+        for slice_ in _slices(list(system.ports.store_scan.burst_progress())):
             if only(slice_):
                 work(slice_)
 

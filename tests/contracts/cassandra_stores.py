@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import partial
 
 from notifier.adapters.cassandra import (
-    CassandraArchive,
     CassandraAudienceSnapshots,
     CassandraInbox,
+    CassandraStoreScan,
     CassandraTimeline,
     Cluster,
 )
@@ -70,7 +70,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         lane_tallies=CassandraDeadLetterTallies(cluster),
         send_log=CassandraSendLog(cluster),
         leases=CassandraLeases(cluster),
-        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
+        store_scan=CassandraStoreScan(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
         audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),

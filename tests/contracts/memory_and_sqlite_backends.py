@@ -16,14 +16,14 @@ from notifier.adapters.sqlite.stores.member_sets_and_active_sets import SqliteAc
 from notifier.adapters.sqlite.stores.moderation import SqliteAuthorVerdicts, SqliteHeldMentions
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteErasureTargets
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqliteSendLog
-from notifier.adapters.sqlite.stores.store_scan import SqliteArchive
+from notifier.adapters.sqlite.stores.store_scan import SqliteStoreScan
 from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
 from notifier.ports.audience import ActiveSets, MemberSets
 from notifier.ports.bursts import Bursts
 from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 from notifier.ports.leases_queues_throttles_clock import Epochs, Leases, Throttles
-from notifier.ports.ledger_claims_and_store_scan import Archive, Ledger
+from notifier.ports.ledger_claims_and_store_scan import Ledger, StoreScan
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions
 from notifier.ports.push import Devices, SendLog
 from notifier.ports.user_directory_and_account_flags import AccountFlags, Directory
@@ -39,7 +39,7 @@ from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, Memo
 from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.push import MemorySendLog
 from tests.support.fakes.retractions import MemoryErasureTargets
-from tests.support.fakes.store_scan import MemoryArchive
+from tests.support.fakes.store_scan import MemoryStoreScan
 from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 
 
@@ -61,7 +61,7 @@ class Backend:
     lane_tallies: DeadLetterTallies
     send_log: SendLog
     leases: Leases
-    archive: Archive
+    store_scan: StoreScan
     bursts: Bursts
     ledger: Ledger
     audience_snapshots: AudienceSnapshots
@@ -90,7 +90,7 @@ def in_memory() -> Backend:
         lane_tallies=MemoryDeadLetterTallies(),
         send_log=MemorySendLog(),
         leases=MemoryLeases(),
-        archive=MemoryArchive(bursts, ledger, audience_snapshots, inbox),
+        store_scan=MemoryStoreScan(bursts, ledger, audience_snapshots, inbox),
         bursts=bursts,
         ledger=ledger,
         audience_snapshots=audience_snapshots,
@@ -117,7 +117,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         lane_tallies=SqliteDeadLetterTallies(core),
         send_log=SqliteSendLog(core, clock),
         leases=SqliteLeases(core),
-        archive=SqliteArchive(core, inboxes),
+        store_scan=SqliteStoreScan(core, inboxes),
         bursts=SqliteBursts(core),
         ledger=SqliteLedger(core),
         audience_snapshots=SqliteAudienceSnapshots(inboxes, clock),

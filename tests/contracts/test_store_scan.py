@@ -1,4 +1,4 @@
-"""The archive returns everything that the store holds, whatever the page size."""
+"""A store scan returns everything that the store holds, whatever the page size."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -52,17 +52,17 @@ def write(backend: Backend, key: BurstKey, places: Iterable[int], *, shard: int 
 def test_each_burst_is_returned_once(backend: Backend) -> None:
     bursts = [burst(subject, seq) for subject in (NOVA, ORION) for seq in range(1, 301)]
     backend.bursts.write(bursts, [])
-    assert sorted(backend.archive.bursts(), key=lambda burst_: burst_.key) == bursts
+    assert sorted(backend.store_scan.bursts(), key=lambda burst_: burst_.key) == bursts
 
 
-def test_archived_progress_equals_the_ledger(backend: Backend) -> None:
+def test_scanned_progress_equals_the_ledger(backend: Backend) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 301)]
     backend.ledger.store_plans([plan(key) for key in keys])
     backend.ledger.record([LedgerEntry(slice=slice_of(keys[7]), fact=Fact.DONE, at=START, people=5)])
     backend.ledger.unlist(keys[:10])
-    archived = sorted(backend.archive.burst_progress(), key=lambda progress: progress.plan.burst)
-    assert [progress.plan.burst for progress in archived] == keys
-    assert archived[7] == backend.ledger.read(keys)[keys[7]]
+    scanned = sorted(backend.store_scan.burst_progress(), key=lambda progress: progress.plan.burst)
+    assert [progress.plan.burst for progress in scanned] == keys
+    assert scanned[7] == backend.ledger.read(keys)[keys[7]]
 
 
 def test_snapshots_of_burst_are_returned_by_shard(backend: Backend) -> None:
@@ -70,19 +70,19 @@ def test_snapshots_of_burst_are_returned_by_shard(backend: Backend) -> None:
     backend.ledger.store_plans([plan(key, shards=18), plan(other_key, shards=18)])
     backend.audience_snapshots.insert(key, [audience_snapshot(shard) for shard in (9, 0, 17, 3)])
     backend.audience_snapshots.insert(other_key, [audience_snapshot(5)])
-    snapshots = list(backend.archive.audience_snapshots(key))
+    snapshots = list(backend.store_scan.audience_snapshots(key))
     assert [snapshot.shard for snapshot in snapshots] == [0, 3, 9, 17]
     assert snapshots[0].reached_count(Tier.P2) == 89_000
 
 
-def test_archive_of_empty_store_is_empty(backend: Backend) -> None:
-    archive, key = backend.archive, BurstKey(NOVA, 1)
+def test_scan_of_empty_store_is_empty(backend: Backend) -> None:
+    scan, key = backend.store_scan, BurstKey(NOVA, 1)
     results = [
-        archive.bursts(),
-        archive.burst_progress(),
-        archive.audience_snapshots(key),
-        archive.rows(),
-        archive.rows(key),
+        scan.bursts(),
+        scan.burst_progress(),
+        scan.audience_snapshots(key),
+        scan.rows(),
+        scan.rows(key),
     ]
     assert [list(result) for result in results] == [[], [], [], [], []]
 
@@ -91,7 +91,7 @@ def test_row_is_returned_as_written(backend: Backend) -> None:
     key = BurstKey(NOVA, 0)
     bitmap_places, list_places = range(MIN_BITMAP_MEMBERS), [RANGE_MEMBERS + 7, RANGE_MEMBERS + 258]
     write(backend, key, [*bitmap_places, *list_places], shard=2)
-    bitmap, listed = sorted(backend.archive.rows(), key=lambda stored: stored.member_range)
+    bitmap, listed = sorted(backend.store_scan.rows(), key=lambda stored: stored.member_range)
     assert bitmap == StoredRow(
         member_range=2 * SHARD_RANGES,
         row=InboxRow(
@@ -123,9 +123,9 @@ def test_rows_of_one_burst_exclude_other_bursts(backend: Backend) -> None:
             cut_inbox_rows(bits, burst=burst_key, opened_at=moment, tier=Tier.P1, shard=shard) for shard in (0, 8, 13)
         ]
         backend.inbox.write([*cuts, cut_inbox_rows(bits, burst=burst_key, opened_at=moment, tier=Tier.P0, shard=8)])
-    rows = row_tuples(backend.archive.rows(key))
+    rows = row_tuples(backend.store_scan.rows(key))
     assert len(rows) == 4 * 3
-    assert rows == [row for row in row_tuples(backend.archive.rows()) if row[1] == str(key)]
+    assert rows == [row for row in row_tuples(backend.store_scan.rows()) if row[1] == str(key)]
 
 
 def test_all_rows_of_moved_burst_are_returned(backend: Backend) -> None:
@@ -137,7 +137,7 @@ def test_all_rows_of_moved_burst_are_returned(backend: Backend) -> None:
     bits = from_offsets([5, RANGE_MEMBERS])
     for burst_key, opened, tier in ((key, START, Tier.P0), (key, moved, Tier.P1), (other_key, moved, Tier.P1)):
         backend.inbox.write([cut_inbox_rows(bits, burst=burst_key, opened_at=opened, tier=tier, shard=1)])
-    rows = row_tuples(backend.archive.rows(key))
+    rows = row_tuples(backend.store_scan.rows(key))
     assert [(member_range, tier) for member_range, _, tier, _ in rows] == [
         (SHARD_RANGES, "p0"),
         (SHARD_RANGES, "p1"),
@@ -157,19 +157,19 @@ def test_rows_across_pages_are_returned_once(backend: Backend) -> None:
         ]
     backend.inbox.write(rows)
     write(backend, BurstKey(ORION, 0), [2, 4, SHARD_MEMBERS - 1])
-    stored = row_tuples(backend.archive.rows())
+    stored = row_tuples(backend.store_scan.rows())
     assert len(stored) == len(set(stored)) == 702
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(data=st.data())
-def test_every_archive_matches_in_memory_archive(backend: Backend, data: st.DataObject) -> None:
+def test_every_scan_matches_in_memory_scan(backend: Backend, data: st.DataObject) -> None:
     """Each example uses bursts of its own, because the rows of a burst never change."""
     memory, subject = in_memory(), Subject(Kind.MENTION, UserId(f"nova{next(EXAMPLES)}"))
     places = st.sets(st.integers(0, 3 * RANGE_MEMBERS), min_size=1, max_size=200)
     places_by_slice = data.draw(st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 20)), places, max_size=5))
-    before = set(row_tuples(backend.archive.rows()))
+    before = set(row_tuples(backend.store_scan.rows()))
     for (seq, shard), members in places_by_slice.items():
         write(backend, BurstKey(subject, seq), members, shard=shard)
         write(memory, BurstKey(subject, seq), members, shard=shard)
-    assert set(row_tuples(backend.archive.rows())) == before | set(row_tuples(memory.archive.rows()))
+    assert set(row_tuples(backend.store_scan.rows())) == before | set(row_tuples(memory.store_scan.rows()))

@@ -205,7 +205,7 @@ def require_no_gap(crossing: Crossing) -> None:
     assert sorted(lane for _, lane, _ in bursts) == sorted(crossing.expected)
     assert crossing.index_content() == set(keys)
     assert crossing.whole_page(UserId("f0")) == keys[::-1]
-    rows = [stored.row for stored in crossing.ports.archive.rows() if stored.row.burst.subject == VERA]
+    rows = [stored.row for stored in crossing.ports.store_scan.rows() if stored.row.burst.subject == VERA]
     # No follower was active for a month: the standard lane writes rows to them, and the celebrity lane to none.
     assert {row.burst for row in rows} == {key for key, lane, _ in bursts if lane is Lane.STANDARD}
     reached = {row.burst: 0 for row in rows}

@@ -141,7 +141,9 @@ def test_users_of_pulled_slices_still_get_alerts() -> None:
 
 
 def final_push_facts(stage: Stage) -> set[Fact]:
-    [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
+    [progress] = [
+        progress for progress in stage.state.store_scan.burst_progress() if progress.plan.burst.subject == NOVA
+    ]
     return {
         status.final_entry.fact
         for status in progress.slice_states.values()

@@ -120,7 +120,7 @@ def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str,
     assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
     assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
     assert all(cause in letter.cause for letter in letters)
-    assert (stage.reached(), list(stage.state.archive.audience_snapshots(stage.bursts()[0]))) == (set(), [])
+    assert (stage.reached(), list(stage.state.store_scan.audience_snapshots(stage.bursts()[0]))) == (set(), [])
     assert system.metrics.tier_rule_failures._value.get() >= MAX_ATTEMPTS * len(letters)
     assert stage.sees("kim") == ["mention:nova#1"]
 

@@ -27,7 +27,7 @@ def damaged(kind: SetKind, owner: Subject | None = NOVA) -> Stage:
 def facts(stage: Stage) -> set[Fact]:
     return {
         status.final_entry.fact
-        for progress in stage.state.archive.burst_progress()
+        for progress in stage.state.store_scan.burst_progress()
         for status in progress.slice_states.values()
         if status.final_entry
     }

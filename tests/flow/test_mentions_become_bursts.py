@@ -87,7 +87,7 @@ def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
         f"mention:nova#{seq}" for seq in range(10, 0, -1)
     ]
     assert stage.sees("pat") == ["mention:nova#10"]
-    assert {row.row.burst.seq for row in stage.state.archive.rows() if row.row.burst.subject == NOVA} == {
+    assert {row.row.burst.seq for row in stage.state.store_scan.rows() if row.row.burst.subject == NOVA} == {
         *range(1, 7),
         10,
     }

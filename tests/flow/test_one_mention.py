@@ -21,7 +21,7 @@ from tests.support.simulator.inbox_visits import run_sync
 def facts(stage: Stage) -> set[Fact]:
     return {
         status.final_entry.fact
-        for progress in stage.state.archive.burst_progress()
+        for progress in stage.state.store_scan.burst_progress()
         for status in progress.slice_states.values()
         if status.final_entry
     }

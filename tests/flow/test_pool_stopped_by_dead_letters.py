@@ -26,7 +26,7 @@ def broken(stage: Stage, **ports: Any) -> SliceWorker:
 
 
 def p1_slices(stage: Stage) -> list[Slice]:
-    bursts = stage.state.archive.burst_progress()
+    bursts = stage.state.store_scan.burst_progress()
     return sorted(
         (slice_ for progress in bursts for slice_ in progress.slice_states if slice_.pool is Pool.P1),
         key=str,
@@ -43,7 +43,7 @@ def fail(stage: Stage, slice_: Slice, work: SliceWorker) -> list[object]:
 
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
-    bursts = stage.state.archive.burst_progress()
+    bursts = stage.state.store_scan.burst_progress()
     statuses = [state for progress in bursts for state in progress.slice_states.values() if state.slice.pool is pool]
     return {state.final_entry.fact if state.final_entry else None for state in statuses}
 

@@ -40,7 +40,7 @@ def preview(
 
 
 def snapshots(stage: Stage, key: BurstKey) -> list[AudienceSnapshot]:
-    return list(stage.state.archive.audience_snapshots(key))
+    return list(stage.state.store_scan.audience_snapshots(key))
 
 
 def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:

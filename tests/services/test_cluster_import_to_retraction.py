@@ -167,7 +167,7 @@ def reached_by_tier(service: Service) -> Mapping[str, int]:
     """Return the members reached by the followers' first burst, according to the ledger."""
     [burst_progress] = [
         progress
-        for progress in service.profile.ports().archive.burst_progress()
+        for progress in service.profile.ports().store_scan.burst_progress()
         if progress.plan.burst.subject.kind is Kind.MENTION
     ]
     members_reached = {"p0": 0, "p1": 0, "p2": 0}

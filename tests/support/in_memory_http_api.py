@@ -84,7 +84,7 @@ from tests.support.fakes.push import (
 )
 from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
-from tests.support.fakes.store_scan import MemoryArchive
+from tests.support.fakes.store_scan import MemoryStoreScan
 from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
@@ -156,7 +156,7 @@ class MemoryBackend:
             send_log=MemorySendLog(),
             push_suppressions=MemoryPushSuppressions(self.people, self.directory),
             leases=MemoryLeases(),
-            archive=MemoryArchive(self.bursts, ledger, snapshots, inbox),
+            store_scan=MemoryStoreScan(self.bursts, ledger, snapshots, inbox),
             pull=pull,
             recent_events=self.recent,
             token_buckets=MemoryTokenBuckets(clock),

@@ -88,7 +88,7 @@ class Stage:
             send_log=state.send_log,
             push_suppressions=state.push_suppressions,
             leases=state.leases,
-            archive=state.archive,
+            store_scan=state.store_scan,
             pull=state.pull,
             recent_events=state.recent_events,
             token_buckets=state.token_buckets,
@@ -234,7 +234,7 @@ class Stage:
         return sorted(key for key in self.state.bursts.by_key if key.subject == subject)
 
     def rows(self, subject: Subject = NOVA) -> list[StoredRow]:
-        return [stored for stored in self.state.archive.rows() if stored.row.burst.subject == subject]
+        return [stored for stored in self.state.store_scan.rows() if stored.row.burst.subject == subject]
 
     def reached(self, subject: Subject = NOVA) -> set[int]:
         """Return the members that the rows reach."""

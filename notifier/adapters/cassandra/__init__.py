@@ -39,7 +39,7 @@ from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
     CassandraRetractions,
 )
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
-from notifier.adapters.cassandra.stores.store_scan import CassandraArchive
+from notifier.adapters.cassandra.stores.store_scan import CassandraStoreScan
 from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
 from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
 
@@ -49,7 +49,6 @@ __all__ = [
     "CassandraAccountFlags",
     "CassandraAccountPreferences",
     "CassandraActiveSets",
-    "CassandraArchive",
     "CassandraAudienceSnapshots",
     "CassandraAuthorVerdicts",
     "CassandraBurstChanges",
@@ -76,6 +75,7 @@ __all__ = [
     "CassandraRetractions",
     "CassandraSendLog",
     "CassandraStatus",
+    "CassandraStoreScan",
     "CassandraSubjectPreferences",
     "CassandraThrottles",
     "CassandraTimeline",

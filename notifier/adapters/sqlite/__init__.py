@@ -24,7 +24,7 @@ from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
 )
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteErasureTargets, SqliteRetractions
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqlitePushSuppressions, SqliteSendLog
-from notifier.adapters.sqlite.stores.store_scan import SqliteArchive
+from notifier.adapters.sqlite.stores.store_scan import SqliteStoreScan
 from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.viewer_facts_and_marks import SqlitePeople
 
@@ -34,7 +34,6 @@ __all__ = [
     "SqliteAccountFlags",
     "SqliteAccountPreferences",
     "SqliteActiveSets",
-    "SqliteArchive",
     "SqliteAudienceSnapshots",
     "SqliteAuthorVerdicts",
     "SqliteBurstChanges",
@@ -62,6 +61,7 @@ __all__ = [
     "SqliteRecentBursts",
     "SqliteRetractions",
     "SqliteSendLog",
+    "SqliteStoreScan",
     "SqliteSubjectPreferences",
     "SqliteThrottles",
     "SqliteTimeline",

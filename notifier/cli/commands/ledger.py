@@ -42,7 +42,7 @@ def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
     if progress is None:
         raise NotFound(f"Burst {key} has no plan.")
     now, throttle_ids = ports.clock.now(), active_throttle_ids(ports)
-    counts = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
+    counts = (snapshot.counts() for snapshot in ports.store_scan.audience_snapshots(key))
     totals = recipient_totals(progress, counts, throttle_ids=throttle_ids, now=now)
     states = {
         slice_: slice_state.state(now, throttle_ids=throttle_ids)

@@ -168,7 +168,7 @@ class CheckRun:
     storm_started_at: datetime = NEVER
 
     def burst_progress(self) -> list[BurstProgress]:
-        return list(self.ports.archive.burst_progress())
+        return list(self.ports.store_scan.burst_progress())
 
     def run(self) -> list[Finding]:
         """Run the check and return its results. Afterwards the instance has stopped, and the engines still run."""
@@ -246,7 +246,7 @@ class CheckRun:
         return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:
-        store_check = StoreCheck(archive=self.ports.archive, bursts_port=self.ports.bursts, world=self.plan.world)
+        store_check = StoreCheck(store_scan=self.ports.store_scan, bursts_port=self.ports.bursts, world=self.plan.world)
         truth, sent = store_check.truth(self.storm.sent.accepted), self.storm.sent
         yield store_check.nothing_lost(truth, sent.refused)
         yield store_check.rows_equal_oracle(truth)

@@ -48,7 +48,7 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
-class SiblingBursts:
+class SameSubjectBursts:
     """Reads the siblings of a burst: the other bursts of its subject that send alerts. For one thread.
 
     Bursts that never send alerts are remembered. Siblings are read every time, because they may have been retracted.
@@ -113,7 +113,7 @@ class CatchUp:
     An alert that is sent may cover older bursts. It is then a summary.
     """
 
-    siblings: SiblingBursts
+    siblings: SameSubjectBursts
     ledger: Ledger
     audience_snapshots: AudienceSnapshots
     send_log: SendLog

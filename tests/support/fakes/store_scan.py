@@ -1,4 +1,4 @@
-"""In-memory archive: read access to all stored bursts, plans, audience snapshots and rows."""
+"""In-memory store scan: reads all stored bursts, plans, audience snapshots and rows."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryAudience
 from tests.support.fakes.ledger_claims_deferred_bursts import MemoryLedger
 
 
-class MemoryArchive:
+class MemoryStoreScan:
     def __init__(
         self,
         bursts: MemoryBursts,

@@ -53,7 +53,7 @@ from tests.support.fakes.recent_events_and_load_limits import (
     MemoryTokenBuckets,
 )
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
-from tests.support.fakes.store_scan import MemoryArchive
+from tests.support.fakes.store_scan import MemoryStoreScan
 from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
@@ -146,7 +146,7 @@ class DurableState:
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.erasure_targets = MemoryErasureTargets(self.held_mentions, self.dead_letters)
         self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryDeadLetterTallies()
-        self.archive = MemoryArchive(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
+        self.store_scan = MemoryStoreScan(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
         self.account_flags, self.devices = MemoryAccountFlags(), MemoryDevices(self.clock)
         self.people = MemoryPeople(self.directory, flags=self.account_flags)
         self.follows = MemoryFollows(self.people)

@@ -285,7 +285,7 @@ class Roles:
             send_log=store("send_log"),
             push_suppressions=store("push_suppressions"),
             leases=store("leases"),
-            archive=state.archive,
+            store_scan=state.store_scan,
             pull=PendingPullIndex(cache("pull"), state),
             recent_events=cache("recent_events"),
             token_buckets=cache("token_buckets"),

@@ -31,7 +31,7 @@ _SELECT_ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM
 _SELECT_ROWS_OF_BURST = load_statement("read_inbox_rows_opened_between")
 
 
-class CassandraArchive:
+class CassandraStoreScan:
     def __init__(self, cluster: Cluster, ledger: Ledger, bursts: Bursts) -> None:
         self._cluster = cluster
         self._ledger = ledger

@@ -33,11 +33,11 @@ _SELECT_NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?
 _SELECT_ROWS_AFTER = load_statement("read_inbox_rows_after")
 _SELECT_ROWS_OF_BURST = load_statement("read_inbox_rows_of_burst")
 
-ArchivedRow = tuple[int, int, str, int, int, str, bytes]
+ScannedRow = tuple[int, int, str, int, int, str, bytes]
 """Range, inbox window, subject, opening time, seq, tier, members."""
 
 
-class SqliteArchive:
+class SqliteStoreScan:
     def __init__(self, core: Database, inboxes: Sequence[Database]) -> None:
         self._core = core
         self._inboxes = inboxes
@@ -69,7 +69,7 @@ class SqliteArchive:
         rows = (_rows(inbox) if burst is None else self._rows_of(inbox, burst) for inbox in self._inboxes)
         return map(_stored_row, chain.from_iterable(rows))
 
-    def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
+    def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ScannedRow]:
         # A restamp may move the opening time of a burst after rows were written. Search up to the new time.
         opening_times = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
@@ -83,9 +83,9 @@ class SqliteArchive:
                 yield from _fetch_all(inbox, _SELECT_ROWS_OF_BURST, member_range, *parameters)
 
 
-def _rows(inbox: Database) -> Iterator[ArchivedRow]:
+def _rows(inbox: Database) -> Iterator[ScannedRow]:
     before_first_row = (-1, 0, "", 0, 0, "")
-    page: list[ArchivedRow] = _fetch_all(inbox, _SELECT_ROWS_AFTER, *before_first_row, ROWS_PER_PAGE)
+    page: list[ScannedRow] = _fetch_all(inbox, _SELECT_ROWS_AFTER, *before_first_row, ROWS_PER_PAGE)
     while page:
         yield from page
         page = _fetch_all(inbox, _SELECT_ROWS_AFTER, *page[-1][:6], ROWS_PER_PAGE)
@@ -103,7 +103,7 @@ def _fetch_all(db: Database, sql: str, *parameters: object) -> list[Any]:
         return c.execute(sql, parameters).fetchall()
 
 
-def _stored_row(row: ArchivedRow) -> StoredRow:
+def _stored_row(row: ScannedRow) -> StoredRow:
     member_range, _, subject, opened_at, seq, tier, members = row
     key = BurstKey(Subject.parse(subject), seq)
     inbox_row = InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)
