@@ -1,15 +1,16 @@
-"""A realistic inbox history: subjects of every density, with nearly constant members."""
+"""A realistic inbox history, and bursts that reach a share of members."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import count, islice
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from notifier.domain.audience.inbox_rows import INBOX_WINDOW, InboxRows, window_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.audience.inbox_rows import INBOX_WINDOW, InboxRow, InboxRows, cut_inbox_rows, window_of
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 
@@ -48,6 +49,8 @@ class OpenedBurst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxHistory:
+    """Subjects of every density, with nearly constant members."""
+
     follows: npt.NDArray[np.int64]
     """The number of the subject that each member follows, by group."""
     tiers: npt.NDArray[np.int64]
@@ -148,3 +151,55 @@ def _bitmap(places: Members, width: int) -> bytes:
     flags = np.zeros(width, dtype=np.bool_)
     flags[places] = True
     return np.packbits(flags, bitorder="little").tobytes()
+
+
+# Bursts that reach a share of the members of every range.
+
+SUBJECT = Subject(Kind.MENTION, UserId("nova"))
+BITMAP_COUNT = 8
+"""Number of different bitmaps. The shards use them in turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticBursts:
+    shards: range
+    share: float
+    """Share of a range's members that a burst reaches."""
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    def rows(self, opened_at: datetime) -> list[InboxRows]:
+        """Return the rows of the next burst, shard by shard."""
+        key = BurstKey(SUBJECT, next(self._numbers))
+        bitmaps = [self._bits() for _ in range(min(BITMAP_COUNT, len(self.shards)))]
+        return [
+            cut_inbox_rows(bitmaps[shard % len(bitmaps)], burst=key, opened_at=opened_at, tier=Tier.P1, shard=shard)
+            for shard in self.shards
+        ]
+
+    def _bits(self) -> Bits:
+        return from_flags(self._random.random(SHARD_MEMBERS) < self.share)
+
+
+def single(rows: InboxRows) -> Iterator[InboxRow]:
+    """Yield each row as a reader gets it."""
+    for members in rows.members:
+        yield InboxRow(burst=rows.burst, opened_at=rows.opened_at, tier=rows.tier, members=members)
+
+
+def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
+    """Return the first rows that reach this many members, the last row whole. Slow writers get only these."""
+    rows_taken: list[InboxRows] = []
+    left = deliveries
+    for group in rows:
+        ranges, reached = 0, 0
+        for row in single(group):
+            if reached >= left:
+                break
+            ranges, reached = ranges + 1, reached + len(row.offsets())
+        if ranges:
+            rows_taken.append(
+                replace(group, ranges=group.ranges[:ranges], members=group.members[:ranges], delivery_count=reached)
+            )
+        left -= reached
+    return rows_taken

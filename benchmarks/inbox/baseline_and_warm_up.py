@@ -10,8 +10,8 @@ import redis
 
 from benchmarks.inbox.baseline_server import COMMAND, INBOX, MENTION, BaselineFiles, StoredMention
 from benchmarks.inbox.cases import UNREAD, WARM
+from benchmarks.inbox.http_requests_and_load_loops import PAGE, Answered, get, read_answers
 from benchmarks.inbox.json_line_process import HelperProcess
-from benchmarks.inbox.load_generator import PAGE, Answered, get, read_answers
 from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.peers.valkey import peers_valkey
 from notifier.devkit.check.check_run import Report

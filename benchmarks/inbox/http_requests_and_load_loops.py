@@ -1,13 +1,17 @@
-"""Closed and open loops over plain sockets, with prebuilt HTTP/1.1 requests."""
+"""Prebuilt HTTP/1.1 requests, their responses, and closed and open loops over sockets."""
 
+import json
+import random
 import selectors
 import socket
+import struct
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CHUNK = 262_144
 TIMEOUT_SECONDS = 10.0
@@ -152,6 +156,13 @@ class LoadLoop:
         return connection
 
 
+def due_times(rate: float, seconds: float, seed: int) -> Iterator[float]:
+    """Yield arrival times of independent users at `rate` per second. The same seed yields the same times."""
+    random_source, at = random.Random(seed), 0.0
+    while (at := at + random_source.expovariate(rate)) < seconds:
+        yield at
+
+
 def closed_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, seconds: float) -> float:
     """Send each connection's next request after its response. Return the seconds until the last response."""
     free = loop.connect(connections)
@@ -198,3 +209,65 @@ def _give_up(loop: LoadLoop, late: Sequence[float]) -> None:
     now, left = perf_counter(), [*(pending.due for pending in loop.under_way()), *late]
     loop.tally.failed += len(left)
     loop.tally.latencies += [now - due for due in left]
+
+
+# Requests as bytes and responses as values: the input and output of the load generator.
+
+LENGTH_PREFIX = struct.Struct("<I")
+
+
+def write_requests(path: Path, requests: Iterable[bytes]) -> None:
+    path.write_bytes(b"".join(LENGTH_PREFIX.pack(len(request)) + request for request in requests))
+
+
+def read_requests(path: Path) -> list[bytes]:
+    data, at, requests = path.read_bytes(), 0, list[bytes]()
+    while at < len(data):
+        (length,) = LENGTH_PREFIX.unpack_from(data, at)
+        at += LENGTH_PREFIX.size
+        requests.append(data[at : at + length])
+        at += length
+    return requests
+
+
+PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    number: int
+    """Number of its request in the file."""
+    status: int
+    headers: Mapping[str, str]
+    """Headers by lower-case name."""
+    body: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def get(path: str, token: str, headers: Mapping[str, str] | None = None) -> bytes:
+    return _request("GET", path, token, headers or {}, b"")
+
+
+def post(path: str, token: str, body: bytes, content_type: str) -> bytes:
+    return _request("POST", path, token, {"Content-Type": content_type, "Content-Length": str(len(body))}, body)
+
+
+def _request(method: str, path: str, token: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    named = {"Host": "127.0.0.1", "Authorization": f"Bearer {token}", **headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def read_answers(path: Path) -> Sequence[Answered]:
+    """Return the client's responses, sorted by the number of the request."""
+    answers = [_answered(*json.loads(line)) for line in path.read_text().splitlines()]
+    return sorted(answers, key=lambda answer: answer.number)
+
+
+def _answered(number: int, status: int, head: str, body: str) -> Answered:
+    pairs = [line.partition(": ") for line in head.split("\r\n")[1:]]
+    headers = {name.lower(): value for name, _, value in pairs}
+    return Answered(number=number, status=status, headers=headers, body=body)

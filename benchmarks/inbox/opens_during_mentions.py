@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.costs_and_figures import Figure, unjudged
 from benchmarks.inbox.cases import BARE_PAGE, WARM
 from benchmarks.inbox.figures import REDIS, STORE, LoadReading, calls, cpu, ratio, right_answers
+from benchmarks.inbox.http_requests_and_load_loops import post, write_requests
 from benchmarks.inbox.json_line_process import HelperFailed, LoadClient
 from benchmarks.inbox.latency_by_request_rate import CONNECTIONS, in_ms
-from benchmarks.inbox.load_generator import post, write_requests
 from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.population import Population, zipf
 from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage, played

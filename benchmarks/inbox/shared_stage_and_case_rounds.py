@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.inbox.baseline_and_warm_up import warm_up, with_baseline
 from benchmarks.inbox.cases import Case
 from benchmarks.inbox.figures import LoadSlice, Slices
-from benchmarks.inbox.load_generator import Answered
+from benchmarks.inbox.http_requests_and_load_loops import Answered
 from benchmarks.inbox.measured_system import InboxStage, staged
 from benchmarks.inbox.population import Population
 from notifier.devkit.check.check_run import Report

@@ -26,7 +26,7 @@ from notifier.api.background.page_latency import PageLatency
 from notifier.api.background.request_limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.request_threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
-from notifier.api.role_processes_and_loading import RoleProcesses
+from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.api.schemas.page_rendering import Renderer
 from notifier.concurrency_and_time_limits import Threads
 from notifier.config.settings_and_environment import installed_version

@@ -1,20 +1,15 @@
 """Text encoding of account preferences for the stores, one text per field."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, time
 from typing import Any
 
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
-from notifier.domain.ids import Member
 from notifier.domain.users.account_preferences import (
     CHANGEABLE_FIELDS,
     AccountPreferences,
     AccountPreferencesChange,
-    AlertDeferred,
-    AlertSuppressed,
-    suppression_of,
 )
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, Volume
@@ -34,29 +29,6 @@ def decode_preferences(texts: Mapping[str, tuple[str, datetime]]) -> AccountPref
     """
     values = {field: _DECODERS[field](text) for field, (text, _) in texts.items() if field in _DECODERS}
     return AccountPreferences(at=max((at for _, at in texts.values()), default=ALWAYS), **values)
-
-
-def suppressions_by_member(
-    preferences: Iterable[tuple[Member, EncodedPreferences]],
-    own_volumes: Mapping[Member, Volume],
-    burst: Burst,
-    now: datetime,
-) -> Iterator[tuple[Member, AlertSuppressed | AlertDeferred]]:
-    """Yield members whose account preferences suppress or defer their alerts for the burst, with that decision.
-
-    `own_volumes` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once:
-    the members of many shards have only a few combinations.
-    """
-    reasons: dict[tuple[EncodedPreferences, Volume], AlertSuppressed | AlertDeferred | None] = {}
-    for member, fields in preferences:
-        own_volume = own_volumes.get(member, Volume.DEFAULT)
-        combination = fields, own_volume
-        if combination not in reasons:
-            reasons[combination] = suppression_of(
-                decode_preferences({field: (text, ALWAYS) for field, text in fields}), own_volume, burst, now
-            )
-        if (reason := reasons[combination]) is not None:
-            yield member, reason
 
 
 def _encode_value(value: object) -> str:

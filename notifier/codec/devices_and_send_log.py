@@ -1,15 +1,17 @@
-"""Encoding of devices, alert limits and send logs, and push suppression by shard."""
+"""Encoding of devices, alert limits and send logs; computation of push suppressions."""
 
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite
 
 import msgspec
 
+from notifier.codec.account_preferences import EncodedPreferences, decode_preferences
 from notifier.codec.messagepack import from_ms, pack, to_ms, unpack
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, decode, encode, from_offsets, no_members, shard_of
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
@@ -36,7 +38,8 @@ from notifier.domain.push.send_log import (
     SilentReason,
 )
 from notifier.domain.token_bucket import TokenBucket
-from notifier.domain.users.account_preferences import AlertDeferred, AlertSuppressed
+from notifier.domain.users.account_preferences import AlertDeferred, AlertSuppressed, suppression_of
+from notifier.domain.users.subject_preferences import ALWAYS, Volume
 from notifier.ports.push import PushSuppression
 
 
@@ -294,7 +297,30 @@ def _unpacked_failure(packed: _Failure) -> FailedAttempt:
     )
 
 
-# Push suppression by shard.
+# Push suppression, by member and by shard.
+
+
+def suppressions_by_member(
+    preferences: Iterable[tuple[Member, EncodedPreferences]],
+    own_volumes: Mapping[Member, Volume],
+    burst: Burst,
+    now: datetime,
+) -> Iterator[tuple[Member, AlertSuppressed | AlertDeferred]]:
+    """Yield members whose account preferences suppress or defer their alerts for the burst, with that decision.
+
+    `own_volumes` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once:
+    the members of many shards have only a few combinations.
+    """
+    reasons: dict[tuple[EncodedPreferences, Volume], AlertSuppressed | AlertDeferred | None] = {}
+    for member, fields in preferences:
+        own_volume = own_volumes.get(member, Volume.DEFAULT)
+        combination = fields, own_volume
+        if combination not in reasons:
+            reasons[combination] = suppression_of(
+                decode_preferences({field: (text, ALWAYS) for field, text in fields}), own_volume, burst, now
+            )
+        if (reason := reasons[combination]) is not None:
+            yield member, reason
 
 
 def suppression_by_shard(

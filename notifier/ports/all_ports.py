@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.ids import Platform
-from notifier.ports.audience import ActiveHours, ActiveSets, Activity, Follows, MemberSets
+from notifier.ports.audience import ActiveHours, ActiveSets, Activity, AudienceSnapshots, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTallies, EventLog
-from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
+from notifier.ports.inbox import InboxStore, Timeline
 from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
 from notifier.ports.leases_queues_throttles_clock import Clock, Epochs, Leases, Nonces, Queue, Throttles
 from notifier.ports.ledger_claims_and_store_scan import Claims, DeferredBursts, Ledger, StoreScan

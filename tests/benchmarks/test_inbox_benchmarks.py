@@ -13,7 +13,7 @@ from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, FIRST, NOT_M
 from benchmarks.inbox.changed_pages import opens_after_growth
 from benchmarks.inbox.cold_herd_and_api_memory import HERD, sampled
 from benchmarks.inbox.first_opens import empty_cache
-from benchmarks.inbox.load_generator import Answered, read_answers
+from benchmarks.inbox.http_requests_and_load_loops import Answered, read_answers
 from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.population import GALA, Group, Population
 from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage

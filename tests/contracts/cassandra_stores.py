@@ -22,7 +22,11 @@ from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
-from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import CassandraLeases, CassandraThrottles
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import (
+    CassandraEpochs,
+    CassandraLeases,
+    CassandraThrottles,
+)
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets_and_active_sets import CassandraActiveSets, CassandraMemberSets
 from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
@@ -37,7 +41,7 @@ from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
     CassandraRetractions,
 )
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
-from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
+from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory
 from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
 from notifier.adapters.clock_and_nonces import UuidNonces
 from notifier.codec.messagepack import to_ms

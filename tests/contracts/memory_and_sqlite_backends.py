@@ -18,10 +18,10 @@ from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteE
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqliteSendLog
 from notifier.adapters.sqlite.stores.store_scan import SqliteStoreScan
 from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
-from notifier.ports.audience import ActiveSets, MemberSets
+from notifier.ports.audience import ActiveSets, AudienceSnapshots, MemberSets
 from notifier.ports.bursts import Bursts
 from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTallies, EventLog
-from notifier.ports.inbox import AudienceSnapshots, InboxStore
+from notifier.ports.inbox import InboxStore
 from notifier.ports.leases_queues_throttles_clock import Epochs, Leases, Throttles
 from notifier.ports.ledger_claims_and_store_scan import Ledger, StoreScan
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions

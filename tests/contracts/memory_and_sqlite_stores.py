@@ -35,9 +35,9 @@ from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER, PreferenceChange, Volume
 from notifier.domain.users.user_blocks import UserBlock
-from notifier.ports.audience import Follows, MemberSets
+from notifier.ports.audience import AudienceSnapshots, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
-from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
+from notifier.ports.inbox import InboxStore, Timeline
 from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses
 from notifier.ports.ledger_claims_and_store_scan import Claims, DeferredBursts, Ledger
 from notifier.ports.moderation_and_retractions import Retractions

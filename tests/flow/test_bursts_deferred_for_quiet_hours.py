@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from notifier.cli.commands.ledger import ledger_json
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.dispatch_backlog import MIN_DEFERRAL, DeferredBurst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
@@ -23,6 +24,7 @@ from tests.flow.alerts_of_one_user import KIM, NIGHT, QUIET
 from tests.flow.test_dispatcher_backlog_and_credit import Counted
 from tests.flow.test_summary_alerts_and_frequency_cap import alerts_of, mentions
 from tests.support.contract_examples import plan
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.in_memory_system import NOVA, Stage
 
@@ -258,3 +260,15 @@ def test_overview_counts_deferred_bursts_separately() -> None:
     assert snapshot.shown_burst is not None
     assert snapshot.shown_burst.deferred_until is not None
     assert overview.watched_bursts == frozenset()
+
+
+def test_ledger_shows_end_of_quiet_hours_of_a_deferred_slice() -> None:
+    stage = Stage()
+    stage.state.people.patch_account(KIM, QUIET)
+    stage.mention("nova")
+    stage.deliver_others()
+    until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"
+    slices: Any = ledger_json(stage.ports, stage.bursts()[0])["slices"]
+    [deferred] = [line for line in slices if line["state"] == "deferred"]
+    assert (deferred["step"], deferred["until"][:19]) == ("push.fcm", until)
+    assert {line["until"] for line in slices if line["state"] != "deferred"} == {None}

@@ -6,7 +6,6 @@ from typing import Any
 
 from notifier.cli.commands.doctor.command_and_machine_checks import Level
 from notifier.cli.commands.doctor.stores_and_processes import open_circuits_finding
-from notifier.cli.commands.ledger import ledger_json
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
@@ -18,7 +17,6 @@ from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts_and_outcomes import phone
-from tests.flow.alerts_of_one_user import KIM, NIGHT, QUIET
 from tests.support.domain_examples import MINUTE
 from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.fakes.clock_and_nonces import START, ManualClock
@@ -214,15 +212,3 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
     assert snapshot.at < snapshot.shown_burst.deferred_until <= circuit.until
     assert snapshot.cache.backlogs[Pool.FCM].deferred > 0
     assert snapshot.cache.backlogs[Pool.FCM].slices == 0
-
-
-def test_ledger_shows_end_of_quiet_hours_of_a_deferred_slice() -> None:
-    stage = Stage()
-    stage.state.people.patch_account(KIM, QUIET)
-    stage.mention("nova")
-    stage.deliver_others()
-    until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"
-    slices: Any = ledger_json(stage.ports, stage.bursts()[0])["slices"]
-    [deferred] = [line for line in slices if line["state"] == "deferred"]
-    assert (deferred["step"], deferred["until"][:19]) == ("push.fcm", until)
-    assert {line["until"] for line in slices if line["state"] != "deferred"} == {None}

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cassandra.generated_bursts import InboxHistory
+from benchmarks.cassandra.generated_bursts import InboxHistory, SyntheticBursts, first
 from benchmarks.cassandra.inbox_table_layouts import PEOPLE, fill, layouts
-from benchmarks.cassandra.large_bursts import SyntheticBursts, first
 from benchmarks.cassandra.lean_cql_client import FrameConnection
 from benchmarks.cassandra.range_widths import WIDTHS, RangeWidth, page
 from benchmarks.cassandra.sequencing_coordinator import LaneRecords, coordinator
@@ -23,8 +22,7 @@ from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from tests.support.cassandra_keyspace import patient_queries
-from tests.support.lossy_cassandra import ON_ENGINES, cluster, shared_cluster
+from tests.support.cassandra_keyspace import ON_ENGINES, cluster, patient_queries, shared_cluster
 
 __all__ = ["cluster", "shared_cluster"]
 

@@ -12,9 +12,9 @@ from notifier.adapters.cassandra.stores.deferred_bursts import FULL_SCAN_INTERVA
 from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import NOVA, plan
 from tests.support.fakes.clock_and_nonces import START, ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

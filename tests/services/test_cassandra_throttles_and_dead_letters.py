@@ -21,8 +21,9 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import DeadLetter
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.fakes.clock_and_nonces import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

@@ -36,9 +36,9 @@ from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.ports.audience import ActiveSetEntry
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.event_log_and_dead_letters import DeadLetter
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import EVENT, NOVA, burst, event, mention, plan, slice_of
 from tests.support.fakes.clock_and_nonces import START, ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

@@ -43,10 +43,10 @@ from notifier.profiles.cluster import ClusterProfile
 from notifier.topics import GROUPS, MENTIONS
 from tests.contracts.test_sequence_heads import FIRST
 from tests.services.tcp_proxy import tcp_proxy
+from tests.support.cassandra_keyspace import ON_ENGINES
 from tests.support.certificate_authority import Authority
 from tests.support.contract_examples import NOVA
 from tests.support.engines import WITHOUT_FLUSHES
-from tests.support.lossy_cassandra import ON_ENGINES
 
 pytestmark = ON_ENGINES
 

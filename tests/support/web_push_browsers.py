@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from notifier.adapters.push.webpush.encrypted_message import MessageKeyPair
 from notifier.adapters.push.webpush.sender import WebPushSender
-from notifier.adapters.push.webpush.vapid import MessageKeyPair, Vapid
+from notifier.adapters.push.webpush.vapid import Vapid
 from notifier.devkit.fake_providers.behavior import ProviderScript
 from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.devkit.fake_providers.fake_devices import FakePhone

@@ -24,7 +24,11 @@ from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.adapters.cassandra.stores.inbox_rows import CassandraInbox
 from notifier.adapters.cassandra.stores.inbox_timeline import CassandraTimeline
-from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import CassandraLeases, CassandraThrottles
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import (
+    CassandraEpochs,
+    CassandraLeases,
+    CassandraThrottles,
+)
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets_and_active_sets import CassandraActiveSets, CassandraMemberSets
 from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
@@ -40,7 +44,7 @@ from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
 )
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
 from notifier.adapters.cassandra.stores.store_scan import CassandraStoreScan
-from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
+from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory
 from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
 
 __all__ = [

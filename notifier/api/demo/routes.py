@@ -24,7 +24,7 @@ from notifier.api.demo.phones import ALERTS_FILE, DemoPhoneReader, DemoPhonesBod
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.response_parts import NO_STORE_HEADERS
-from notifier.api.role_processes_and_loading import RoleProcesses
+from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers_and_member_sets import Tier

@@ -118,7 +118,7 @@ def run_service(
     prepare_data_folder(settings.data)
     # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
     with open_forks(settings.profile, logs_folder(settings.data)) as forks:
-        from notifier.api.role_processes_and_loading import loading_file
+        from notifier.api.role_processes_loading_merged_metrics import loading_file
         from notifier.profiles import choose
         from notifier.profiles.push_providers import require_credentials
 

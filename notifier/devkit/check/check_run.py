@@ -11,7 +11,7 @@ from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
-from notifier.devkit.check.check_inboxes import InboxCheck
+from notifier.devkit.check.check_inboxes import InboxCheck, InboxObserver
 from notifier.devkit.check.check_store import StoreCheck, poll_drained
 from notifier.devkit.check.delivery_latency import latency_findings, vip_push_finding
 from notifier.devkit.check.expected_result import ExpectedResult, max_fanouts_per_minute
@@ -21,7 +21,6 @@ from notifier.devkit.check.fault_injection import (
     OUTAGE_SECONDS,
     STORE_OUTAGE,
     FaultInjector,
-    InboxObserver,
     ScheduledFault,
     proxied_engines,
     schedule,

@@ -20,9 +20,10 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
+from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.event_log_and_dead_letters import EventLog
-from notifier.ports.inbox import AudienceSnapshots, InboxPosition, InboxStore
+from notifier.ports.inbox import InboxPosition, InboxStore
 from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.moderation_and_retractions import HeldMentions

@@ -14,7 +14,8 @@ from notifier.domain.errors import RuleFailed
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.indexing.bitmap_updates_and_repair import SelfRepairingSets
 from notifier.metrics import Metrics
-from notifier.ports.inbox import AudienceSnapshots, InboxStore
+from notifier.ports.audience import AudienceSnapshots
+from notifier.ports.inbox import InboxStore
 from notifier.ports.leases_queues_throttles_clock import Clock
 
 SHARDS_PER_WRITE = 64

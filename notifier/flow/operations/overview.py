@@ -32,10 +32,9 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.flow.lane_guard import stopped_lanes
-from notifier.ports.audience import ActiveHours
+from notifier.ports.audience import ActiveHours, AudienceSnapshots
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log_and_dead_letters import DeadLetterTallies, EventLog
-from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
 from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex

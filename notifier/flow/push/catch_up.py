@@ -35,8 +35,8 @@ from notifier.domain.push.catch_up import (
 from notifier.domain.push.send_log import SendBatch, send_progress
 from notifier.domain.push.shard_state import ShardState
 from notifier.flow.delivery.slice_worker import SliceLease
+from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Bursts
-from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 

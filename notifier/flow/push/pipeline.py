@@ -56,8 +56,8 @@ from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.flow.push.device_selection import DEVICES_PER_BATCH, Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.rate_limiter import RateLimiter
+from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Bursts
-from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import PushSuppressions, SendLog
 

@@ -21,16 +21,15 @@ from benchmarks.inbox.figures import (
     calls,
     cpu,
     cpu_ratio,
-    due_times,
     growth,
-    parsed,
     percentiles,
     ratio,
     ratio_to_peer,
     ratios,
     right_answers,
 )
-from benchmarks.inbox.load_generator import get, read_answers
+from benchmarks.inbox.http_requests_and_load_loops import due_times, get, read_answers
+from benchmarks.inbox.measured_system import parsed
 from benchmarks.inbox.opens_during_mentions import MENTIONS_PER_BATCH, batches
 from benchmarks.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
 from benchmarks.inbox.shared_stage_and_case_rounds import turned

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.check.fault_injection import MAX_RESPONSE_SECONDS, InboxObserver
+from notifier.devkit.check.check_inboxes import MAX_RESPONSE_SECONDS, InboxObserver
 from notifier.devkit.check.http_client import HttpResponse
 from notifier.devkit.check.notifier_and_engine_processes import Instance
 

@@ -1,4 +1,4 @@
-"""Stores leases, throttles and the audit log, by compare-and-set."""
+"""Stores leases, fencing epochs, throttles and the audit log, by compare-and-set."""
 
 import dataclasses
 import hashlib
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import seconds_until
+from notifier.adapters.cassandra.stores.user_directory import RisingCounter
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import RETENTION
@@ -100,6 +101,14 @@ class CassandraLeases:
         if holder != owner and stored_until > to_ms(now):
             return False
         return self._cluster.compare_and_set(_UPDATE_LEASE, (owner, until, name, holder, stored_until))
+
+
+class CassandraEpochs:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def begin(self, name: str) -> int:
+        return RisingCounter(self._cluster, f"epoch of {name}").lease(1)
 
 
 # Throttles: all in one partition, changed by compare-and-set. Each change is written to the audit log first.

@@ -1,4 +1,4 @@
-"""Stores the user directory, member numbers, fencing epochs and account flags.
+"""Stores the user directory, member numbers and account flags.
 
 Single accounts have a table by user id and a table by member number. So do id ranges: ids with the same prefix
 and successive numbers, such as u0, u1 and u2. An id range has one row in each table, however many accounts it contains.
@@ -107,14 +107,6 @@ class MemberNumbers:
 
     def next_number(self) -> Member:
         return Member(self._counter.next_number())
-
-
-class CassandraEpochs:
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def begin(self, name: str) -> int:
-        return RisingCounter(self._cluster, f"epoch of {name}").lease(1)
 
 
 SELECT_ACCOUNT = "SELECT user, member, account FROM users WHERE bucket = ? AND user = ?"

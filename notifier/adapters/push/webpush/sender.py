@@ -14,13 +14,14 @@ from notifier.adapters.push.requests_and_responses import (
 )
 from notifier.adapters.push.webpush.encrypted_message import (
     SALT_BYTES,
+    MessageKeyPair,
     WebPushContent,
     build_content,
     build_topic,
     encrypt,
 )
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
+from notifier.adapters.push.webpush.vapid import KeyReputation, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_validation import PushServices

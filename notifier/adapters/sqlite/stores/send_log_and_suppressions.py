@@ -10,8 +10,13 @@ from itertools import chain
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import load_statement
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import account_fields_of
-from notifier.codec.account_preferences import suppressions_by_member
-from notifier.codec.devices_and_send_log import pack_intent, pack_outcome, suppression_by_shard, unpack_batch
+from notifier.codec.devices_and_send_log import (
+    pack_intent,
+    pack_outcome,
+    suppression_by_shard,
+    suppressions_by_member,
+    unpack_batch,
+)
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS
 from notifier.domain.audience.follows import UNFOLLOWED

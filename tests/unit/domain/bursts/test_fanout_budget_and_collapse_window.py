@@ -1,4 +1,4 @@
-"""Fan-out budget: its token bucket, and the end of a collapse window."""
+"""Fan-out budgets and collapse windows: token bucket, end, and requested length."""
 
 from datetime import timedelta
 
@@ -7,6 +7,7 @@ from notifier.domain.ids import POLICIES, Kind
 from notifier.domain.token_bucket import TokenBucket
 from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND
 
+OFF = timedelta(0)
 POLICY = POLICIES[Kind.MENTION]
 LIMIT = fanout_limit(POLICY)
 EMPTY = TokenBucket(tokens=0.0, at=NOON)
@@ -41,3 +42,20 @@ def test_requested_refill_time_changes_the_rate_but_not_the_capacity() -> None:
     assert EMPTY.refilled(often, NOON + MINUTE).tokens == 1.0
     assert EMPTY.refilled(often, NOON + HOUR) == TokenBucket.full(LIMIT, NOON + HOUR)
     assert POLICY.refilled_every(None) is POLICY
+
+
+def test_collapsing_can_be_disabled_up_to_the_limit_only() -> None:
+    limit = POLICY.max_small_followers
+    assert POLICY.collapse_for(limit, OFF) == OFF
+    assert POLICY.collapse_for(limit + 1, OFF) == POLICY.collapse
+
+
+def test_collapse_window_can_be_changed_at_every_size() -> None:
+    assert POLICY.collapse_for(200_000_000, 5 * SECOND) == 5 * SECOND
+    assert POLICY.collapse_for(10, None) == MINUTE
+
+
+def test_subject_above_the_collapse_limit_has_a_budget() -> None:
+    limit = POLICY.max_small_followers
+    assert [POLICY.needs_budget(n) for n in (limit, limit + 1)] == [False, True]
+    assert not POLICIES[Kind.SELF].needs_budget(200_000_000)
