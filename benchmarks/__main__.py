@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.__main__ import stoppable
-from notifier.cli.command_groups import ErrorReportingGroup, example
+from notifier.cli.command_groups_and_errors import ErrorReportingGroup, example
 from notifier.cli.commands.demo import print_checks
 from notifier.cli.options import json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.domain.errors import UnusableEnvironment
 
 if TYPE_CHECKING:
+    from benchmarks.costs_and_figures import Figure
     from benchmarks.fanout.suite import Parts
-    from benchmarks.rounds import Figure
 
 
 environments_option = click.option(

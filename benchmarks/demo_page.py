@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import page_update_latency
-from benchmarks.fanout.large_burst import FOLLOWERS, P1_S
+from benchmarks.costs_and_figures import Figure, Spread, worst_at_most
+from benchmarks.fanout.large_burst_speed_and_recovery import FOLLOWERS, P1_S
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check.finding import at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import at_most, no_errors
 from tests.support.browser.chromium import chromium
-from tests.support.browser.inbox_page import StormTimes, without_inbox
+from tests.support.browser.page_weight import weighed, without_inbox
+from tests.support.browser.storm_watcher import StormTimes, Watcher
 from tests.support.demo_process import Demo
 
 FRESH_S, AGAIN_S = 10.0, 6.0
@@ -79,7 +80,6 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
     executable = chromium()
     from tests.support.browser.accessibility import demo_violations, inbox_violations
     from tests.support.browser.chromium import headless
-    from tests.support.browser.page_weight import weighed
 
     violations: dict[str, list[str]] = {}
     with (
@@ -119,7 +119,6 @@ def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     """Measure storms in the demo's default world."""
     executable = chromium()
     from tests.support.browser.chromium import headless
-    from tests.support.browser.storm_watcher import Watcher
 
     seen: list[StormTimes] = []
     with Demo(data=folder / "demo") as demo, headless(executable) as browser:

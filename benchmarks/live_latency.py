@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from benchmarks.costs_and_figures import Figure, Spread, worst_at_most
 from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import allow_files
-from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check.finding import no_errors
+from notifier.devkit.check.finding_and_quantiles import no_errors
 from notifier.devkit.fixture.world import World
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Subject, UserId

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.costs_and_figures import Figure, worst_at_most
 from benchmarks.fanout.measured_notifier import FanoutStage, staged
-from benchmarks.rounds import Figure, worst_at_most
 from notifier.devkit.fixture.world import World
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.support.browser.chromium import chromium

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from notifier.domain.audience.bitmap import Bits
-from notifier.domain.audience.tiers import SetKind, ShardSets, Tier
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets, Tier
 
 
 def generous(live: ShardSets) -> Mapping[Tier, Bits]:

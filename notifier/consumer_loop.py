@@ -7,12 +7,12 @@ from datetime import timedelta
 from threading import Event as Signal
 
 from notifier import topics
+from notifier.domain.backoff_and_due_times import Backoff
 from notifier.domain.errors import OUTAGES, LaneStopped, Poison
-from notifier.domain.timing import Backoff
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import Consumer, DeadLetter, DeadLetters, Logged
+from notifier.ports.event_log_and_dead_letters import Consumer, DeadLetter, DeadLetters, Logged
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.wiring.indexing import (
     build_account_indexer,
     build_activity_indexer,
@@ -21,7 +21,7 @@ from notifier.wiring.indexing import (
 )
 from notifier.wiring.intake import build_router
 from notifier.wiring.sequencing import build_coordinator, build_retractor
-from notifier.wiring.system import System, build_lane_guards
+from notifier.wiring.shared_parts import System, build_lane_guards
 
 LOGGER = logging.getLogger("notifier.consumer_loop")
 

@@ -1,6 +1,6 @@
 """Names, keys and partition counts of the log's streams."""
 
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import Lane, Subject
 
 MENTIONS = "mentions"

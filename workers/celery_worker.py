@@ -13,9 +13,9 @@ from celery.worker import WorkController, state
 from celery.worker.consumer import Consumer
 from celery.worker.request import Request
 
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from workers.gc_and_watchdogs import MAX_SILENCE, Watchdog, make_gc_rare
-from workers.slice_runner import POOLS, Handler, Runner
+from workers.slice_runner_and_pools import POOLS, Handler, Runner
 
 
 class StrictAckRequest(Request):  # type: ignore[misc]  # Celery has no types

@@ -8,14 +8,14 @@ from time import process_time
 
 import numpy as np
 
+from benchmarks.costs_and_figures import Figure, Spread, median_at_most
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Figure, Spread, median_at_most
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.redis import RedisActivity, connect, connect_async
 from notifier.adapters.redis.activity import SHARDS_PER_KEY
-from notifier.adapters.system_clock import SystemClock
 from notifier.adapters.valkey import ValkeyServer
 from notifier.api.background.activity_recorder import BATCH_SECONDS, ActivityRecorder
-from notifier.devkit.check.finding import at_most
+from notifier.devkit.check.finding_and_quantiles import at_most
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.ids import Member, UserId

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from notifier.adapters.redis.connect import RedisClient
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Members, World
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 
 FOLLOWERS_PER_PAGE = 100_000
 Tiers = Counter[Tier]

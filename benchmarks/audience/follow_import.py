@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from benchmarks.costs_and_figures import Cost, Figure, Spread, cost, ratio, unjudged
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
-from notifier.adapters.imports.import_layouts import FOLLOWS
+from notifier.adapters.imports.account_and_follow_layouts import FOLLOWS
 from notifier.adapters.imports.sources_and_spilled_edges import SpilledEdges, form_of, open_source
 from notifier.adapters.sqlite.database_files import Files
 from notifier.codec.messagepack import to_ms
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
-from notifier.devkit.check.finding import at_least
+from notifier.devkit.check.finding_and_quantiles import at_least
 from notifier.domain.audience.bitmap import (
     BLOCK_MEMBERS,
     SHARD_MEMBERS,
@@ -34,16 +34,22 @@ from notifier.domain.audience.bitmap import (
     from_offsets,
     shard_of,
 )
-from notifier.domain.audience.follow_import import HALF_KEY_BITS, FollowRowChunk, ImportKeys, cut_follow_rows, edge_keys
-from notifier.domain.audience.id_ranges import IdRange
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.import_keys_and_follow_rows import (
+    HALF_KEY_BITS,
+    FollowRowChunk,
+    ImportKeys,
+    cut_follow_rows,
+    edge_keys,
+)
+from notifier.domain.audience.tiers_and_member_sets import SetKind
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.wiring.system import System, build_system
+from notifier.wiring.shared_parts import System, build_system
 
 # The leanest import of the same tables: everything in memory and one transaction, so a SIGKILL loses all of it.
 

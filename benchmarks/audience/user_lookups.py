@@ -8,15 +8,15 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks.costs_and_figures import Figure, Spread, seconds, unjudged
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Figure, Spread, seconds, unjudged
 from notifier.config import Settings
-from notifier.devkit.check.finding import at_least
-from notifier.devkit.check.notifier_instance import engines
+from notifier.devkit.check.finding_and_quantiles import at_least
+from notifier.devkit.check.notifier_and_engine_processes import engines
 from notifier.devkit.engines.cassandra import Sync
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import UserId
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 from notifier.profiles import choose
 
 LOOKUPS_PER_S = 200_000.0

@@ -10,12 +10,12 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.generated_history import InboxHistory
-from benchmarks.cassandra.layouts import PEOPLE, READERS, Read, TableLayout, fill, layouts
-from benchmarks.cassandra.node import BenchNode, running_node
-from benchmarks.rounds import Figure, Spread, unjudged
+from benchmarks.cassandra.generated_bursts import InboxHistory
+from benchmarks.cassandra.inbox_table_layouts import PEOPLE, READERS, Read, TableLayout, fill, layouts
+from benchmarks.cassandra.measured_node import BenchNode, running_node
+from benchmarks.costs_and_figures import Figure, Spread, unjudged
 from notifier.adapters.cassandra import AsyncQueries, Cluster
-from notifier.devkit.check.finding import at_most, quantile
+from notifier.devkit.check.finding_and_quantiles import at_most, quantile
 from notifier.domain.ids import Member
 
 OURS, BASELINE = "inbox_rows", "member_rows"

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.cassandra.node import running_node
+from benchmarks.cassandra.measured_node import running_node
+from benchmarks.costs_and_figures import Figure
 from benchmarks.fanout.pull_index_rebuild import measured
-from benchmarks.rounds import Figure
 from notifier.adapters.cassandra import CassandraBursts, CassandraRecentBursts
-from notifier.adapters.system_clock import SystemClock
+from notifier.adapters.clock_and_nonces import SystemClock
 
 NAME = "redis_rebuild_s{cassandra}"
 

@@ -12,13 +12,13 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.generated_history import InboxHistory, OpenedBurst, reaches
-from benchmarks.cassandra.node import BenchNode, page_out, running_node
-from benchmarks.rounds import Figure, Spread, seconds, unjudged
+from benchmarks.cassandra.generated_bursts import InboxHistory, OpenedBurst, reaches
+from benchmarks.cassandra.measured_node import BenchNode, page_out, running_node
+from benchmarks.costs_and_figures import Figure, Spread, seconds, unjudged
 from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox_rows import MAX_INT64, MAX_ROWS_PER_QUERY
-from notifier.adapters.system_clock import SystemClock
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.ids import Member

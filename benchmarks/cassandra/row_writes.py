@@ -8,17 +8,17 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cassandra.large_bursts import SyntheticBursts, first
+from benchmarks.cassandra.generated_bursts import SyntheticBursts, first
 from benchmarks.cassandra.lean_cql_client import FrameConnection
-from benchmarks.cassandra.node import BenchNode, running_node
+from benchmarks.cassandra.measured_node import BenchNode, running_node
 from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles
 from benchmarks.cassandra.writers_in_turns import Rounds, Turn, Writer, cheaper, faster, turns
+from benchmarks.costs_and_figures import Figure, Spread
 from benchmarks.fanout.density_worlds import shown
-from benchmarks.rounds import Figure, Spread
 from notifier.adapters.cassandra import CassandraInbox
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
-from notifier.adapters.system_clock import SystemClock
-from notifier.devkit.check.finding import Finding
+from notifier.adapters.clock_and_nonces import SystemClock
+from notifier.devkit.check.finding_and_quantiles import Finding
 from notifier.domain.audience.inbox_rows import InboxRows
 from workers.gc_and_watchdogs import make_gc_rare
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from benchmarks.cassandra.node import BenchNode
-from benchmarks.rounds import Figure, Spread
-from notifier.devkit.check.finding import Finding, at_least
+from benchmarks.cassandra.measured_node import BenchNode
+from benchmarks.costs_and_figures import Figure, Spread
+from notifier.devkit.check.finding_and_quantiles import Finding, at_least
 from notifier.domain.audience.inbox_rows import InboxRows
 
 WARM_UP_ROUNDS = 2

@@ -12,14 +12,14 @@ from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_run import Report
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.engines.cassandra import Sync, nodes
 from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.engines.valkey import server
-from notifier.devkit.fixture import sample_users
+from notifier.devkit.fixture import sample_users_and_devices
 from notifier.domain.errors import UnusableEnvironment
 
 NAME = "one_node_down"
@@ -39,7 +39,7 @@ def run(folder: Path, *, quick: bool, tell: Report, seed: int) -> Finding:
 def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
     """Run the storm and kill the node. Return all wrong responses; no event may be rejected, not even once."""
     keys, wrong = installation_keys(stage.settings), list[str]()
-    viewers, now = sample_users.sample(WORLD, 1), stage.ports.clock.now()
+    viewers, now = sample_users_and_devices.sample(WORLD, 1), stage.ports.clock.now()
     with stage.storming(MENTIONS, STORM_SECONDS) as storm:
         began, requests, killed = time.monotonic(), 0, False
         while time.monotonic() < began + STORM_SECONDS:

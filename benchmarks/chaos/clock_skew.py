@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from benchmarks.chaos.consumer_group_state import await_members
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.domain.delivery.slice import Pool
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.domain.delivery.slice_and_pool import Pool
 
 NAME = "clock_off"
 CLOCK_OFFSETS = (timedelta(seconds=3), timedelta(seconds=-3))

@@ -8,7 +8,7 @@ from kafka import TopicPartition
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.kafka import Access, admin_client, translated
 from notifier.domain.errors import NotRunning, Unavailable
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.profiles.cluster_connection_parameters import kafka_access
 from notifier.topics import GROUPS
 
 JOIN_TIMEOUT_SECONDS = 60.0

@@ -5,8 +5,8 @@ from contextlib import closing
 
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import Cluster
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.cluster_connections import cassandra_access
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.profiles.cluster_connection_parameters import cassandra_access
 
 NAME = "ttl_never_null"
 _TABLES = "SELECT table_name, default_time_to_live FROM system_schema.tables WHERE keyspace_name = %s"

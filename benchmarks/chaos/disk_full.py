@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import Cluster
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.domain.errors import StoreUnavailable
-from notifier.profiles.cluster_connections import cassandra_access
+from notifier.profiles.cluster_connection_parameters import cassandra_access
 
 NAME = "disk_full"
 MENTIONS, STORM_SECONDS = 40, 16.0

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.mention_storm import Tweet, request_body
 
 NAME = "log_down_503"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from threading import Thread
 
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId

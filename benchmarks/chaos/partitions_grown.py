@@ -10,11 +10,11 @@ from benchmarks.chaos.scenario_stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import load_topics, migrate
 from notifier.codec import unpack
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.ids import Subject
-from notifier.ports.event_log import Logged
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.ports.event_log_and_dead_letters import Logged
+from notifier.profiles.cluster_connection_parameters import kafka_access
 
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY

@@ -9,9 +9,9 @@ from kafka import KafkaProducer
 from benchmarks.chaos.scenario_stage import MAX_DEAD_LETTERS, Stage
 from notifier import topics
 from notifier.adapters.kafka import Access
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.ports.event_log import Record
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.ports.event_log_and_dead_letters import Record
+from notifier.profiles.cluster_connection_parameters import kafka_access
 
 NAME = "poison_record"
 MENTIONS, STORM_SECONDS = 40, 6.0

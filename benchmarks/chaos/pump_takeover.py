@@ -5,7 +5,7 @@ import signal
 
 from benchmarks.chaos.consumer_group_state import await_members
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.devkit.check.finding import Finding, at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, at_most, no_errors
 
 NAME = "takeover_s"
 LIMIT = 10.0

@@ -4,7 +4,7 @@ import time
 
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, at_most, no_errors
 from notifier.domain.errors import CacheUnavailable
 
 NAME = "redis_wiped_recovers"

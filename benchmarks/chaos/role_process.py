@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.config import environment_with
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 
 END_TIMEOUT_SECONDS = 15.0
 
@@ -27,7 +27,11 @@ class Role:
         return self.data / "role.log"
 
     def start(self) -> None:
-        program = ["tests.support.skewed_clock", str(self.clock.total_seconds())] if self.clock else ["notifier"]
+        program = (
+            ["tests.support.run_role_with_skewed_clock", str(self.clock.total_seconds())]
+            if self.clock
+            else ["notifier"]
+        )
         command = [sys.executable, "-m", *program, *self.arguments, "--data", str(self.data)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.cluster_connections import cassandra_access
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.profiles.cluster_connection_parameters import cassandra_access
 
 NAME = "migrate_with_old_code_running"
 MENTIONS, STORM_SECONDS = 60, 14.0

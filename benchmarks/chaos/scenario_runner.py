@@ -19,15 +19,15 @@ from benchmarks.chaos import (
     pump_takeover,
     redis_wiped,
     rolling_migration,
-    schema_versions,
+    schema_ahead_and_behind,
     store_outage,
     topic_deleted,
     workers_killed,
     zombie_pump,
 )
 from benchmarks.chaos.scenario_stage import Stage, stage
+from benchmarks.costs_and_figures import Figure
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Figure
 from notifier.devkit.check.check_run import Report
 
 SHARING = (
@@ -43,7 +43,7 @@ SHARING = (
     rolling_migration,
     default_ttls,
     poison_record,
-    schema_versions,
+    schema_ahead_and_behind,
     disk_full,
     topic_deleted,
 )

@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from threading import Thread
 
-from benchmarks.chaos.archive_snapshot import ArchiveSnapshot
 from benchmarks.chaos.role_process import Role
+from benchmarks.chaos.store_scan_read_once import StoreScanReadOnce
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
@@ -23,14 +23,19 @@ from notifier.devkit.check.check_run import Report
 from notifier.devkit.check.check_store import StoreCheck, poll_drained
 from notifier.devkit.check.expected_result import ExpectedResult
 from notifier.devkit.check.mention_storm import SOURCE, Storm, Tweet, tweets
-from notifier.devkit.check.notifier_instance import Engines, Instance, engines, migrate_patiently
+from notifier.devkit.check.notifier_and_engine_processes import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture import sample_users
+from notifier.devkit.fixture import sample_users_and_devices
 from notifier.devkit.fixture.world import World
-from notifier.devkit.fixture.world_loader import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader, write_world_marker
+from notifier.devkit.fixture.world_loader_and_markers import (
+    NO_ROLL_UP,
+    ONE_API_PROCESS,
+    WorldLoader,
+    write_world_marker,
+)
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
 from notifier.ports.all_ports import Ports
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.profiles import Profile, choose
 
 # Check of what users see after a scenario: some users of every class open their inboxes, page by page.
@@ -43,7 +48,7 @@ SAMPLE_DIVISOR = 4
 def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, truth: ExpectedResult) -> list[str]:
     """Return inboxes that differ from the expected ones, badges that differ from their lists, and duplicates."""
     keys, now = installation_keys(settings), clock.now()
-    viewers = sample_users.sample(world, 1)[::SAMPLE_DIVISOR]
+    viewers = sample_users_and_devices.sample(world, 1)[::SAMPLE_DIVISOR]
     inboxes = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKEN_LIFETIME), users=viewers)
     inboxes.open_all()
     return [*inboxes.differences(truth, {}), *inboxes.wrong_badges(), *inboxes.duplicates()]
@@ -148,7 +153,9 @@ class Stage:
 
     def _compared(self) -> list[str]:
         outside = StoreCheck(
-            archive=ArchiveSnapshot(archive=self.ports.archive), bursts_port=self.ports.bursts, world=self.world
+            store_scan=StoreScanReadOnce(store_scan=self.ports.store_scan),
+            bursts_port=self.ports.bursts,
+            world=self.world,
         )
         truth = outside.truth(self.accepted)
         findings = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]

@@ -7,9 +7,10 @@ from threading import Thread
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
-from notifier.devkit.check.fault_injection import OUTAGE_SECONDS, InboxObserver
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.fixture import sample_users
+from notifier.devkit.check.check_inboxes import InboxObserver
+from notifier.devkit.check.fault_injection import OUTAGE_SECONDS
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.devkit.fixture import sample_users_and_devices
 
 NAME = "store_outage"
 MENTIONS = 40
@@ -24,7 +25,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     observer = InboxObserver(
         instance=stage.instance,
         token=lambda user: issue_token(keys, user, now, TOKEN_LIFETIME),
-        users=sample_users.sample(stage.world, 1),
+        users=sample_users_and_devices.sample(stage.world, 1),
     )
     observer.open_all()
     freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE_SECONDS))

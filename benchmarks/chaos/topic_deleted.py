@@ -6,8 +6,8 @@ from benchmarks.chaos.kafka_broker_down import post, wrong_refusal
 from benchmarks.chaos.scenario_stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import admin_client, translated
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.profiles.cluster_connection_parameters import kafka_access
 
 NAME = "topic_deleted"
 MENTIONS = 30

@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.domain.delivery.slice import Pool
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import Unavailable
 
 NAME = "workers_killed_mid_slice"

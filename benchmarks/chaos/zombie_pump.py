@@ -4,7 +4,7 @@ import time
 
 from benchmarks.chaos.consumer_group_state import await_members, commits, gone_back
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 
 NAME = "zombie_fenced"
 MENTIONS, STORM_SECONDS = 90, 24.0

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.fanout.large_burst import large_burst
+from benchmarks.costs_and_figures import Figure, Spread
+from benchmarks.fanout.large_burst_speed_and_recovery import large_burst
 from benchmarks.fanout.measured_notifier import staged
-from benchmarks.rounds import Figure, Spread
-from notifier.devkit.check.finding import at_most
+from notifier.devkit.check.finding_and_quantiles import at_most
 from notifier.devkit.fixture.world import World
 
 FOLLOWER_COUNTS = (1_000_000, 10_000_000, 200_000_000)

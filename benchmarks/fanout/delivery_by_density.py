@@ -10,20 +10,20 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.fanout.delivery import DeliveryBed, LeanestRowWriter
+from benchmarks.costs_and_figures import Figure, Spread
 from benchmarks.fanout.density_worlds import Lively
+from benchmarks.fanout.row_and_snapshot_writes import DeliveryBed, LeanestRowWriter
 from benchmarks.peers.audience import sample
 from benchmarks.peers.delivery_comparison import Pythons
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
-from benchmarks.rounds import Figure, Spread
-from benchmarks.settled_rounds import SettledFiles
+from benchmarks.sqlite_wal_checkpoints import SettledFiles
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import Files
 from notifier.codec.messagepack import to_ms
 from notifier.devkit.check.check_run import Report
-from notifier.devkit.check.finding import Finding, at_least, at_most
+from notifier.devkit.check.finding_and_quantiles import Finding, at_least, at_most
 from notifier.domain.audience.bitmap import (
     BLOCK_MEMBERS,
     SHARD_BLOCKS,
@@ -34,9 +34,9 @@ from notifier.domain.audience.bitmap import (
     offsets,
 )
 from notifier.domain.audience.inbox_rows import window_of
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice_and_pool import Slice
 
 ROUNDS, ROUNDS_QUICK = 6, 3
 WARM_UP_ROUNDS = 2

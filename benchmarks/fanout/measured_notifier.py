@@ -15,17 +15,17 @@ from notifier.api.auth.authenticators import installation_keys, issue_token
 from notifier.config import Settings
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, SOURCE, Tweet
-from notifier.devkit.check.notifier_instance import Instance, engines
+from notifier.devkit.check.notifier_and_engine_processes import Instance, engines
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.world import World, user
-from notifier.devkit.fixture.world_loader import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader
-from notifier.domain.audience.tiers import Tier
+from notifier.devkit.fixture.world_loader_and_markers import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import BurstProgress, SliceState
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
-from notifier.ports.viewer_facts import People
+from notifier.ports.viewers_preferences_user_blocks import People
 from notifier.profiles import Profile, choose
 
 MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)

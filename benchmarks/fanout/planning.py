@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.fanout.delivery import opened
+from benchmarks.costs_and_figures import Figure, Spread, seconds, worst_at_most
+from benchmarks.fanout.row_and_snapshot_writes import opened
 from benchmarks.process_stats import forget_peak, peak_mb, resident_mb
-from benchmarks.rounds import Figure, Spread, seconds, worst_at_most
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.bursts import SqliteBursts
-from notifier.adapters.sqlite.stores.ledger import SqliteLedger
-from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
-from notifier.adapters.system_clock import SystemClock
-from notifier.devkit.check.finding import at_most
+from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts
+from notifier.adapters.sqlite.stores.ledger_and_deferred_bursts import SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets_and_active_sets import SqliteMemberSets
+from notifier.devkit.check.finding_and_quantiles import at_most
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.delivery.plan import FollowerCounts, make_plan
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId

@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.rounds import Figure, Spread, median_at_most, seconds
+from benchmarks.costs_and_figures import Figure, Spread, median_at_most, seconds
+from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.redis import RedisPullIndex, RedisPullReader, connect, connect_async
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteRecentBursts
-from notifier.adapters.system_clock import SystemClock, UuidNonces
+from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.valkey import ValkeyServer
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.flow.delivery.reconciler import REBUILD_WINDOW, burst_pages
+from notifier.flow.delivery.publishing_and_index_reconciler import REBUILD_WINDOW, burst_pages
 from notifier.ports.bursts import Bursts, RecentBursts
 
 SUBJECTS = 2_000

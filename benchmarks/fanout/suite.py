@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.fanout import burst_memory, delivery, planning, pull_index_rebuild
-from benchmarks.fanout import intake as lanes
-from benchmarks.fanout import large_burst as large
+from benchmarks.costs_and_figures import Figure
+from benchmarks.fanout import burst_memory, planning, pull_index_rebuild, row_and_snapshot_writes
+from benchmarks.fanout import intake_and_sequencing as lanes
+from benchmarks.fanout import large_burst_speed_and_recovery as large
 from benchmarks.fanout.density_worlds import shown
-from benchmarks.rounds import Figure
-from notifier.devkit.check.finding import Finding
+from notifier.devkit.check.finding_and_quantiles import Finding
 
 
 class Part(Protocol):
@@ -24,11 +24,11 @@ Parts = Mapping[str, tuple[Part, tuple[str, ...]]]
 PARTS: Parts = {
     "planning": (planning.run, ("plan_200m_s", "plan_200m_rss_mb", "plan_rss_independent_mb")),
     "delivery": (
-        delivery.run,
+        row_and_snapshot_writes.run,
         (
             *(
                 f"fanout_ratio_{state}{{{shown(density)}}}"
-                for density in delivery.DENSITIES
+                for density in row_and_snapshot_writes.DENSITIES
                 for state in ("prefilled", "with_snapshot")
             ),
             "snapshot_shard_ms",

@@ -6,15 +6,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.fanout.delivery import DeliveryBed, opened
+from benchmarks.costs_and_figures import Figure, Spread
+from benchmarks.fanout.row_and_snapshot_writes import DeliveryBed, opened
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import resident_mb
-from benchmarks.rounds import Figure, Spread
-from notifier.devkit.check.finding import at_most
+from notifier.devkit.check.finding_and_quantiles import at_most
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.slice_and_pool import Slice, Step
 from notifier.domain.ids import BurstKey
 
 SLICES, SLICES_QUICK = 10_000, 2_000

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.inbox.population import patiently
 from notifier.domain.audience.inbox_rows import InboxRows, cut_inbox_rows
-from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import SetKind, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.bursts.moderation import Verdict

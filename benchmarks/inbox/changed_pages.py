@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.inbox.cases import BARE_PAGE, NEWS
 from benchmarks.inbox.figures import LoadReading, LoadSlice, cpu, ratio, right_answers
 from benchmarks.inbox.measured_system import InboxStage
-from benchmarks.inbox.shared_stage import ROUNDS, ROUNDS_QUICK, SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.rounds import Figure
+from benchmarks.inbox.shared_stage_and_case_rounds import ROUNDS, ROUNDS_QUICK, SLICE_QUICK_S, SLICE_S, SharedInboxStage
 
 USERS_PER_PASS = 500
 """Users who open after each growth, so that no user opens an unchanged page."""

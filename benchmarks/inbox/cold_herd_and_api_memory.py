@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
+from benchmarks.costs_and_figures import Figure, Spread, unjudged
 from benchmarks.inbox.cases import WARM, Case
 from benchmarks.inbox.figures import LOADS, LoadSlice, growth, right_answers
+from benchmarks.inbox.latency_by_request_rate import in_ms
 from benchmarks.inbox.measured_system import InboxStage
-from benchmarks.inbox.open_latency import in_ms
-from benchmarks.inbox.shared_stage import SharedInboxStage
+from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage
 from benchmarks.process_stats import resident_mb
-from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.devkit.check.finding import Finding, at_most
+from notifier.devkit.check.finding_and_quantiles import Finding, at_most
 
 HERD = Case(name="herd", requests="gala")
 EVERYBODY = Case(name="everybody", requests="everybody")

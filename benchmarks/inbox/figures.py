@@ -1,17 +1,14 @@
 """Turns measurements into figures: ratios per round, CPU time, round trips, and wrong responses."""
 
-import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from urllib.request import urlopen
 
+from benchmarks.costs_and_figures import Figure, Spread, unjudged
 from benchmarks.inbox.cases import Case
-from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.devkit.check.finding import Finding, at_least, at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, at_least, at_most, no_errors
 
-# Arithmetic of a load without any I/O: due times of requests, percentiles of latencies, ratios of the same round.
+# Arithmetic of a load without any I/O: percentiles of latencies, ratios of the same round.
 
 PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -72,13 +69,6 @@ class LoadSlice:
         """Growth of a counter per response, or None if the product has no such counter."""
         grown = self.counters.get(counter)
         return None if grown is None else grown / max(1, self.reading.opens)
-
-
-def due_times(rate: float, seconds: float, seed: int) -> Iterator[float]:
-    """Yield arrival times of independent users at `rate` per second. The same seed yields the same times."""
-    random_source, at = random.Random(seed), 0.0
-    while (at := at + random_source.expovariate(rate)) < seconds:
-        yield at
 
 
 def percentiles(latencies: Sequence[float]) -> Mapping[str, float]:
@@ -201,7 +191,7 @@ def _body(slices: Sequence[LoadSlice]) -> float:
     return median(slice_.reading.body for slice_ in slices)
 
 
-# The product's counters, read from /metrics as an operator does.
+# The product's counters.
 
 STORE, REDIS, LOADS = (
     "notifier_inbox_store_calls_total",
@@ -209,18 +199,3 @@ STORE, REDIS, LOADS = (
     "notifier_inbox_burst_loads_total",
 )
 """Round trips of the read path to the store and to Redis, and bursts that it loaded."""
-SAMPLE = re.compile(r"^(notifier_inbox_\w+_total)(?:\{[^}]*\})? (\S+)", re.MULTILINE)
-TIMEOUT_SECONDS = 30.0
-
-
-def read_counters(url: str) -> Mapping[str, float]:
-    """Return the read path's counters by name. Counters with labels are summed."""
-    with urlopen(f"{url}/metrics", timeout=TIMEOUT_SECONDS) as answer:
-        return parsed(answer.read().decode())
-
-
-def parsed(text: str) -> Mapping[str, float]:
-    counters: dict[str, float] = {}
-    for name, value in SAMPLE.findall(text):
-        counters[name] = counters.get(name, 0.0) + float(value)
-    return counters

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.costs_and_figures import Figure
+from benchmarks.inbox.baseline_and_warm_up import warm_up
 from benchmarks.inbox.cases import BARE_PAGE, FIRST, Case
-from benchmarks.inbox.comparison_setup import warm_up
 from benchmarks.inbox.figures import REDIS, STORE, LoadSlice, calls, cpu, ratio, right_answers
 from benchmarks.inbox.measured_system import InboxStage
-from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.rounds import Figure
+from benchmarks.inbox.shared_stage_and_case_rounds import SLICE_QUICK_S, SLICE_S, SharedInboxStage
 from notifier.devkit.check.check_run import Report
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 

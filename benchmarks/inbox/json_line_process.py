@@ -11,7 +11,7 @@ from select import select
 from typing import Any, Self
 
 from benchmarks.inbox.figures import LoadReading
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 
 ANSWER_TIMEOUT_SECONDS = 400.0
 """The longest load takes 150 s, and is stopped ten seconds later."""

@@ -5,9 +5,8 @@ ends with its input.
 """
 
 import json
-import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
@@ -15,13 +14,21 @@ from selectors import DefaultSelector, SelectSelector
 from time import process_time
 from typing import Any
 
-from benchmarks.inbox.figures import due_times, percentiles
-from benchmarks.inbox.load_loops import Answer, LoadLoop, Request, Tally, closed_loop, open_loop
+from benchmarks.inbox.figures import percentiles
+from benchmarks.inbox.http_requests_and_load_loops import (
+    Answer,
+    LoadLoop,
+    Request,
+    Tally,
+    closed_loop,
+    due_times,
+    open_loop,
+    read_requests,
+)
 
 HOST = "127.0.0.1"
 UNBOUNDED_SECONDS = 600.0
 """Seconds of a closed loop that ends with its requests."""
-LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,64 +104,5 @@ def _line(number: int, answer: Answer) -> str:
     return json.dumps([number, answer.status, answer.head.decode("latin-1"), answer.body.decode()])
 
 
-def write_requests(path: Path, requests: Iterable[bytes]) -> None:
-    path.write_bytes(b"".join(LENGTH.pack(len(request)) + request for request in requests))
-
-
-def read_requests(path: Path) -> list[bytes]:
-    data, at, requests = path.read_bytes(), 0, list[bytes]()
-    while at < len(data):
-        (length,) = LENGTH.unpack_from(data, at)
-        at += LENGTH.size
-        requests.append(data[at : at + length])
-        at += length
-    return requests
-
-
 if __name__ == "__main__":
     main()
-
-
-# Requests as bytes and responses as values: the input and output of the load generator.
-
-PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    number: int
-    """Number of its request in the file."""
-    status: int
-    headers: Mapping[str, str]
-    """Headers by lower-case name."""
-    body: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def get(path: str, token: str, headers: Mapping[str, str] | None = None) -> bytes:
-    return _request("GET", path, token, headers or {}, b"")
-
-
-def post(path: str, token: str, body: bytes, content_type: str) -> bytes:
-    return _request("POST", path, token, {"Content-Type": content_type, "Content-Length": str(len(body))}, body)
-
-
-def _request(method: str, path: str, token: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    named = {"Host": "127.0.0.1", "Authorization": f"Bearer {token}", **headers}
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def read_answers(path: Path) -> Sequence[Answered]:
-    """Return the client's responses, sorted by the number of the request."""
-    answers = [_answered(*json.loads(line)) for line in path.read_text().splitlines()]
-    return sorted(answers, key=lambda answer: answer.number)
-
-
-def _answered(number: int, status: int, head: str, body: str) -> Answered:
-    pairs = [line.partition(": ") for line in head.split("\r\n")[1:]]
-    headers = {name.lower(): value for name, _, value in pairs}
-    return Answered(number=number, status=status, headers=headers, body=body)

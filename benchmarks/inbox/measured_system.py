@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +12,12 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from benchmarks.inbox.breakable_valkey import BenchCache
 from benchmarks.inbox.burst_history import BurstHistory
 from benchmarks.inbox.cases import CONNECTIONS, Case
-from benchmarks.inbox.figures import LoadReading, LoadSlice, read_counters
+from benchmarks.inbox.figures import LoadReading, LoadSlice
 from benchmarks.inbox.json_line_process import HelperProcess, LoadClient
 from benchmarks.inbox.population import Loader, Population, mention_of
 from benchmarks.inbox.request_files import PopulationRequests
@@ -25,11 +27,17 @@ from notifier.config import Settings, environment_with
 from notifier.devkit.check.check_run import Report
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.mention_storm import Tweet, request_body
-from notifier.devkit.check.notifier_instance import NO_REQUEST_LIMITS, Engines, Instance, end_with_parent, engines
+from notifier.devkit.check.notifier_and_engine_processes import (
+    NO_REQUEST_LIMITS,
+    Engines,
+    Instance,
+    end_with_parent,
+    engines,
+)
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.fixture.world import user
-from notifier.devkit.fixture.world_loader import NO_ROLL_UP
+from notifier.devkit.fixture.world_loader_and_markers import NO_ROLL_UP
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
@@ -242,3 +250,22 @@ def fill(ports: Ports, population: Population) -> None:
     Loader(population=population, ports=ports).load()
     accounts = population.accounts
     BurstHistory(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(accounts)})
+
+
+# Counters of the product, read from /metrics as an operator does.
+
+SAMPLE = re.compile(r"^(notifier_inbox_\w+_total)(?:\{[^}]*\})? (\S+)", re.MULTILINE)
+METRICS_TIMEOUT_SECONDS = 30.0
+
+
+def read_counters(url: str) -> Mapping[str, float]:
+    """Return the read path's counters by name. Counters with labels are summed."""
+    with urlopen(f"{url}/metrics", timeout=METRICS_TIMEOUT_SECONDS) as answer:
+        return parsed(answer.read().decode())
+
+
+def parsed(text: str) -> Mapping[str, float]:
+    counters: dict[str, float] = {}
+    for name, value in SAMPLE.findall(text):
+        counters[name] = counters.get(name, 0.0) + float(value)
+    return counters

@@ -13,14 +13,14 @@ from notifier.devkit.fixture.world import SINCE
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
 from notifier.domain.audience.follows import BlockFollows, Follow
-from notifier.domain.audience.id_ranges import IdRange
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 
 SUBJECTS = 3_000
 """Number of subjects. The first is the award show, which every user follows except those of `gala`."""

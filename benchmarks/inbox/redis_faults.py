@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.inbox.cases import BARE_PAGE, WARM, Case
 from benchmarks.inbox.figures import LoadSlice, ratio, right_answers
+from benchmarks.inbox.latency_by_request_rate import in_ms, opened
 from benchmarks.inbox.measured_system import InboxStage
-from benchmarks.inbox.open_latency import in_ms, opened
-from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.rounds import Figure
-from notifier.devkit.check.finding import at_most
+from benchmarks.inbox.shared_stage_and_case_rounds import SLICE_QUICK_S, SLICE_S, SharedInboxStage
+from notifier.devkit.check.finding_and_quantiles import at_most
 
 ROUNDS, ROUNDS_QUICK = 3, 2
 WAYS = ("empty", "garbled", "gone")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from benchmarks.inbox.load_generator import PAGE, UNREAD, get, read_requests, write_requests
+from benchmarks.inbox.http_requests_and_load_loops import PAGE, UNREAD, get, read_requests, write_requests
 from benchmarks.inbox.population import Population
 from notifier.api.auth.authenticators import InstallationKeys, installation_keys, issue_token
 from notifier.config import Settings

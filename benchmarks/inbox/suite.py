@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.fanout.suite import Parts
 from benchmarks.inbox import (
     changed_pages,
     cold_herd_and_api_memory,
-    open_latency,
-    opens_under_load,
+    latency_by_request_rate,
+    opens_during_mentions,
     parts_of_an_open,
+    slow_store,
     warm_opens,
 )
 from benchmarks.inbox import first_opens as first
 from benchmarks.inbox import redis_faults as redis_trouble
-from benchmarks.inbox import store_faults as store_trouble
-from benchmarks.inbox.shared_stage import SharedInboxStage
-from benchmarks.inbox.stream_framework import StreamFrameworkPart
+from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage
+from benchmarks.inbox.stream_framework_comparison import StreamFrameworkPart
 from benchmarks.peers.virtualenvs import Environments
-from benchmarks.rounds import Figure
 
 Names = Callable[[str], tuple[str, ...]]
 """Returns the figures of a part for a profile."""
@@ -36,13 +36,13 @@ class StageMeasure(Protocol):
 ON_STAGE: dict[str, tuple[StageMeasure, Names]] = {
     "pages": (warm_opens.run, warm_opens.names),
     "news": (changed_pages.run, changed_pages.names),
-    "latency": (open_latency.run, open_latency.names),
-    "load": (opens_under_load.run, opens_under_load.names),
+    "latency": (latency_by_request_rate.run, latency_by_request_rate.names),
+    "load": (opens_during_mentions.run, opens_during_mentions.names),
     "memory": (cold_herd_and_api_memory.memory, cold_herd_and_api_memory.memory_names),
     "herd": (cold_herd_and_api_memory.herd, cold_herd_and_api_memory.herd_names),
     "first": (first.run, first.names),
     "redis": (redis_trouble.run, redis_trouble.names),
-    "store": (store_trouble.run, store_trouble.names),
+    "store": (slow_store.run, slow_store.names),
 }
 """Parts that leave the product unchanged come first. The last ones restart its processes."""
 

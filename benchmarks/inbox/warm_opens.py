@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.costs_and_figures import Figure
+from benchmarks.inbox.baseline_and_warm_up import write_later_pages, write_not_modified
 from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, PAGES, WARM
-from benchmarks.inbox.comparison_setup import write_later_pages, write_not_modified
 from benchmarks.inbox.figures import REDIS, STORE, calls, cpu, ratio, ratio_to_peer, redis_cpu, right_answers
-from benchmarks.inbox.shared_stage import SharedInboxStage, played
-from benchmarks.rounds import Figure
+from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage, played
 
 BY_HAND_RATIO = 1.0
 STORE_CALLS = 0.01

@@ -9,7 +9,7 @@ from typing import Protocol
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from notifier.adapters.kafka import Access, KafkaLog
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 
 RECORDS_PER_APPEND = 1_000
 """Records per append of our client."""

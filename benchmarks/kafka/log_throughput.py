@@ -9,17 +9,17 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.costs_and_figures import Cost, Figure, Spread, cost, ratio, unjudged
 from benchmarks.fanout.suite import Parts
 from benchmarks.kafka.clients import LeanestClient, LogClient, PortClient
-from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
 from notifier.adapters.kafka import Access, KafkaLog, migrate
 from notifier.config import Settings
-from notifier.devkit.check.finding import quantile
+from notifier.devkit.check.finding_and_quantiles import quantile
 from notifier.devkit.engines.engine_process import free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.reaper import reaping
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 
 VALUE = b"x" * 300
 KEYS = 1_000

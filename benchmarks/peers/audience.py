@@ -10,7 +10,7 @@ from benchmarks.fanout.density_worlds import Lively, everybody_follows, shown
 from notifier.devkit.fixture.world import Members
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, offsets
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

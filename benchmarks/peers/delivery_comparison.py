@@ -6,13 +6,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.peers.audience import DENSITIES, PeerDensity, written
 from benchmarks.peers.product_side import Delivered, ProductSide, ours
 from benchmarks.peers.ratios_of_rounds import Rounds, figures
 from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
-from benchmarks.rounds import Figure
 
 ROUNDS, QUICK_ROUNDS = 6, 3
 """Counted rounds. One warm-up round comes before them, and a delivery of ours that lengthens its write-ahead logs."""

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fanout.delivery import DeliveryBed
 from benchmarks.fanout.prefill_inboxes import prefill
+from benchmarks.fanout.row_and_snapshot_writes import DeliveryBed
 from benchmarks.peers.audience import PeerDensity, people
-from benchmarks.settled_rounds import SettledFiles
-from notifier.adapters.system_clock import SystemClock
+from benchmarks.sqlite_wal_checkpoints import SettledFiles
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.devkit.fixture.world import Members
 from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.inbox_rows import window_of
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey
 
 

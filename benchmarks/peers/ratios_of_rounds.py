@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from benchmarks.costs_and_figures import Figure, Spread
 from benchmarks.peers.product_side import Delivered
 from benchmarks.peers.registry import Peer
-from benchmarks.rounds import Figure, Spread
-from notifier.devkit.check.finding import Finding, at_least
+from notifier.devkit.check.finding_and_quantiles import Finding, at_least
 
 UNIT = "deliveries/s"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 
 SERVE = Path(__file__).parent / "inside" / "run_delivery_peer.py"
 ANSWER_TIMEOUT_SECONDS = 90.0

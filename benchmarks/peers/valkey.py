@@ -10,7 +10,7 @@ from pathlib import Path
 import redis
 
 from notifier.adapters.valkey.server import valkey_binary
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 from notifier.domain.errors import CacheUnavailable
 
 START_TIMEOUT_SECONDS = 10.0

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.push.sample_apns_requests import accepts, posts
-from benchmarks.rounds import Figure
 from notifier.adapters.http2 import Http2Transport
-from notifier.devkit.check.finding import no_errors
+from notifier.devkit.check.finding_and_quantiles import no_errors
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply

@@ -11,13 +11,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.fanout.measured_notifier import staged
-from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
-from benchmarks.rounds import Figure
+from benchmarks.push.expected_and_arrived_alerts import ArrivedAlerts, ExpectedAlerts
 from notifier.devkit.check.check_alerts import ArrivedAlert
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.fixture.world import World
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 
 NAME = "sent_once_on_device"
 SEEDS, SEEDS_QUICK = 20, 2

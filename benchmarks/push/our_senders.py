@@ -9,10 +9,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.http2 import Http2Limits
 from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.adapters.push.webpush import Vapid, WebPushSender
-from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.push.alert import ALERT_TTL, Alert, MentionAlert

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks.costs_and_figures import Cost, Figure, Spread, cost, unjudged
 from benchmarks.fanout.suite import Part, Parts
 from benchmarks.peers.subprocess_peer import SERVE, PeerFailed, PeerProcess
 from benchmarks.push.other_libraries import RIVALS, Rival
 from benchmarks.push.our_senders import LIMITS, Place, alert, answers, devices, sent
-from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Transport
-from notifier.devkit.check.finding import at_most
+from notifier.devkit.check.finding_and_quantiles import at_most
 from tests.support.certificate_authority import Authority
 from tests.support.http2_server_process import server_process
 

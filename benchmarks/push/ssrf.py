@@ -8,11 +8,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from benchmarks.fanout.measured_notifier import FanoutStage
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.http2 import Http2Transport
 from notifier.adapters.push import public_test_credentials
 from notifier.adapters.push.webpush import Resolver, WebPushSender, guarded
-from notifier.adapters.system_clock import SystemClock
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.fake_devices import ENDPOINT_PATH_PREFIX, PUSH_SERVICE_ORIGIN, fixture_subscription
 from notifier.devkit.fixture.world import user

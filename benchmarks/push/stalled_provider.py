@@ -6,16 +6,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.costs_and_figures import Figure
 from benchmarks.fanout.measured_notifier import rows_of, staged
-from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
-from benchmarks.rounds import Figure
+from benchmarks.push.expected_and_arrived_alerts import ArrivedAlerts, ExpectedAlerts
 from notifier.devkit.check.delivery_latency import VIP_PUSH_P95_LIMIT_SECONDS
-from notifier.devkit.check.finding import Finding, no_errors, quantile
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors, quantile
 from notifier.devkit.check.http_client import HttpClient, get_patiently
-from notifier.devkit.fixture.sample_users import platform
+from notifier.devkit.fixture.sample_users_and_devices import platform
 from notifier.devkit.fixture.world import World, user
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import Step
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import Member, Platform
 
 NAME = "provider_stalled_rows_unaffected"

@@ -8,14 +8,14 @@ from os import getpid
 from pathlib import Path
 from statistics import median
 
+from benchmarks.costs_and_figures import Cost, Figure, Spread, cost, unjudged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import resident_mb
 from benchmarks.push.goaway import DEVICES, GOAWAY_AFTER, parting
 from benchmarks.push.leanest_sender import LeanestSender
 from benchmarks.push.sample_apns_requests import accepts, posts
-from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Limits, Http2Transport
-from notifier.devkit.check.finding import at_least, at_most
+from notifier.devkit.check.finding_and_quantiles import at_least, at_most
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import Post, Reply
 from tests.support.certificate_authority import Authority

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.costs_and_figures import Figure, Spread
 from benchmarks.fanout.measured_notifier import FanoutStage, staged
-from benchmarks.push.expected_alerts import ArrivedAlerts
-from benchmarks.rounds import Figure, Spread
+from benchmarks.push.expected_and_arrived_alerts import ArrivedAlerts
 from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.check.delivery_latency import VIP_PUSH_P95_LIMIT_SECONDS
 from notifier.devkit.check.expected_result import ExpectedResult
-from notifier.devkit.check.finding import at_most, quantile
+from notifier.devkit.check.finding_and_quantiles import at_most, quantile
 from notifier.devkit.check.mention_storm import Storm, tweets
 from notifier.devkit.fixture.world import ACTIVE_7D, World
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Member
 from notifier.domain.push.alert import burst_alert
@@ -38,7 +38,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         tell(f"storm: {MENTIONS} mentions in {STORM_SECONDS:.0f} s")
         Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=STORM_SECONDS, batch_size=BATCH)()
         stage.await_idle(TIMEOUT_SECONDS)
-        bursts = [burst for burst in stage.ports.archive.bursts() if burst.key.subject.kind is Kind.MENTION]
+        bursts = [burst for burst in stage.ports.store_scan.bursts() if burst.key.subject.kind is Kind.MENTION]
         return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]
 
 

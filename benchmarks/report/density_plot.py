@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any
 
-from benchmarks.report.svg_plots import TOP, WIDTH, drawn
+from benchmarks.report.limits_and_speeds_plots import TOP, WIDTH, drawn
 
 DENSITY = re.compile(r"density_gain\{([\d.]+)%\}")
 LEFT, END, HEIGHT, BOTTOM = 100, 190, 300, 50

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, log10
 from typing import Any
 
-from benchmarks.report.svg_plots import drawn
+from benchmarks.report.limits_and_speeds_plots import drawn
 
 CASE = re.compile(r"\{(\d+)m_of_\1m\}")
 """Cases in which every user follows, so that the audience grows with its universe."""

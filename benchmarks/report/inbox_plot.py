@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any
 
-from benchmarks.report.svg_plots import LABELS, TOP, WIDTH, drawn
+from benchmarks.report.limits_and_speeds_plots import LABELS, TOP, WIDTH, drawn
 
 RATIO = re.compile(r"inbox_(\w+)_ratio\{(embedded|cluster)\}")
 LATENCY = re.compile(r"inbox_latency_ms\{\w+,(\d+)%,(p\d+)\}")

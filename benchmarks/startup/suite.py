@@ -17,10 +17,10 @@ from statistics import median
 
 import psutil
 
+from benchmarks.costs_and_figures import Figure, Spread, unjudged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import MB
-from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 
 WAYS = ("fork_server", "multiprocessing", "interpreters")
 UNITS: Mapping[str, str] = {"ready_s": "s", "processor_s": "s", "pss_mb": "MB", "restart_s": "s"}

@@ -6,9 +6,9 @@ An assigned number never changes, so the cache is never stale.
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import Directory, DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import Directory, DirectoryEntry
 
 MAX_GENERATION_ENTRIES = 131_072
 """Maximum number of entries in one generation. A directory has two caches of two generations: about 60 MB at most."""

@@ -13,7 +13,7 @@ from notifier.api.http_server import exit_now, listen
 from notifier.config import Settings
 from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.wiring.system import build_system
+from notifier.wiring.shared_parts import build_system
 
 LOGGER = logging.getLogger("notifier.api")
 

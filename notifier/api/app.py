@@ -30,9 +30,9 @@ from notifier.api.routes import devices, events, inbox, inbox_stream, missed_bur
 from notifier.api.routes import system as system_routes
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, generate_document
-from notifier.config.loader import installed_version
+from notifier.config.settings_and_environment import installed_version
 from notifier.ports.all_ports import ReadPorts
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 
 def create(

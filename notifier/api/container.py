@@ -26,10 +26,10 @@ from notifier.api.background.page_latency import PageLatency
 from notifier.api.background.request_limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.request_threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
-from notifier.api.role_status import RoleProcesses
+from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.api.schemas.page_rendering import Renderer
-from notifier.concurrency_limits import Threads
-from notifier.config.loader import installed_version
+from notifier.concurrency_and_time_limits import Threads
+from notifier.config.settings_and_environment import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
@@ -42,7 +42,7 @@ from notifier.flow.operations.event_status import EventStatusLookup
 from notifier.flow.operations.preview import Preview
 from notifier.metrics import CacheCounters
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.wiring.inbox import (
     build_audit,
     build_gap_fetch,
@@ -53,7 +53,7 @@ from notifier.wiring.inbox import (
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
 from notifier.wiring.operations import build_event_status, build_overview, build_preview
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 P = ParamSpec("P")
 T = TypeVar("T")

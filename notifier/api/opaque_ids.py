@@ -14,7 +14,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeenToken, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.visibility import SeenToken
-from notifier.flow.live.stream_events import StreamPosition
+from notifier.flow.live.streams_and_events import StreamPosition
 from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"

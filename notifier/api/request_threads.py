@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from notifier.concurrency_limits import BoundedExecutor, Bulkhead, Threads
+from notifier.concurrency_and_time_limits import BoundedExecutor, Bulkhead, Threads
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import RecentBursts
-from notifier.ports.event_log import EventLog, Record
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
 
 MAX_THREADS = 64
 """Maximum number of threads. They mostly wait for the log or the store, and a waiting thread costs almost nothing."""

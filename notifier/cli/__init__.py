@@ -2,8 +2,8 @@
 
 import click
 
-from notifier.cli.command_groups import LazyCommands, example
-from notifier.config.loader import installed_version
+from notifier.cli.command_groups_and_errors import LazyCommands, example
+from notifier.config.settings_and_environment import installed_version
 
 SECTIONS = {
     "Try it": {
@@ -37,13 +37,13 @@ SECTIONS = {
     },
     "Control": {
         "throttle": "notifier.cli.commands.throttle:throttle",
-        "reach": "notifier.cli.commands.reach:reach",
+        "reach": "notifier.cli.commands.reach_verdicts:reach",
         "flush": "notifier.cli.commands.flush_redis:flush",
         "deadletters": "notifier.cli.commands.deadletters:deadletters",
     },
     "Check and maintain": {
         "dump": "notifier.cli.commands.dump:dump",
-        "doctor": "notifier.cli.commands.doctor.command:doctor",
+        "doctor": "notifier.cli.commands.doctor.command_and_machine_checks:doctor",
         "migrate": "notifier.cli.commands.migrate:migrate",
         "settings": "notifier.cli.commands.settings:settings",
     },

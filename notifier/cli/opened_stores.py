@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from notifier.config import Settings
-from notifier.domain.delivery.throttle import RAMP
+from notifier.domain.delivery.throttle_and_backpressure import RAMP
 from notifier.domain.errors import NoData
 from notifier.flow.operations.overview import Overview
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import Profile, choose
 from notifier.wiring.operations import build_overview
-from notifier.wiring.system import System, build_system
+from notifier.wiring.shared_parts import System, build_system
 
 T = TypeVar("T")
 

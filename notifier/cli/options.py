@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from notifier.cli.command_groups import program_command
+from notifier.cli.command_groups_and_errors import program_command
 from notifier.config import PROFILES, Settings, setting_entries, value_problem
 from notifier.domain.ids import UserId
 

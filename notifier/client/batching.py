@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from notifier.client.event import EventRefusal, MentionEvent
+from notifier.client.event_and_receipt import EventRefusal, MentionEvent
 
 # Limits of `POST /v1/events`, from docs/http.md.
 MAX_BATCH_EVENTS = 1_000

@@ -12,7 +12,14 @@ from typing import Any, Self
 
 from notifier.client.batching import TOO_LARGE, EventBatch, batches
 from notifier.client.errors import AccessDenied, ClientError, NotTheService
-from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus, refusal_of, refused
+from notifier.client.event_and_receipt import (
+    EventReceipt,
+    EventRefusal,
+    MentionEvent,
+    ReceiptStatus,
+    refusal_of,
+    refused,
+)
 from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBudget, retry_after_seconds
 
 PATH = "/v1/events"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from notifier.client.event import EventReceipt, MentionEvent
+    from notifier.client.event_and_receipt import EventReceipt, MentionEvent
 
 
 class ClientError(Exception):

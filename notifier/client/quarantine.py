@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from notifier.client.event import MentionEvent
+from notifier.client.event_and_receipt import MentionEvent
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
+from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange
 from notifier.domain.upstream.validation import (
     BLOCKED_TYPE,
     CHANGED_TYPE,

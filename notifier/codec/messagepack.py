@@ -9,7 +9,7 @@ import msgspec
 from notifier.domain.audience.bitmap import decode as decode_bits
 from notifier.domain.audience.bitmap import encode as encode_bits
 from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.errors import Poison
 
 # Times as milliseconds since 1970, and as microseconds for Cassandra's write timestamps.

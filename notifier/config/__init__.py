@@ -2,15 +2,6 @@
 
 from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings
 from notifier.config.limits import InboxLimits, RequestLimits
-from notifier.config.loader import (
-    PROFILE_FILE,
-    PUSH_FILE,
-    environment_with,
-    environment_without_settings,
-    has_display,
-    replace_environment,
-    set_in_environment,
-)
 from notifier.config.push import PushSettings
 from notifier.config.setting_field import (
     VARIABLE_PREFIX,
@@ -30,6 +21,15 @@ from notifier.config.settings import (
     MIN_SECRET_BYTES,
     PROFILES,
     Settings,
+)
+from notifier.config.settings_and_environment import (
+    PROFILE_FILE,
+    PUSH_FILE,
+    environment_with,
+    environment_without_settings,
+    has_display,
+    replace_environment,
+    set_in_environment,
 )
 from notifier.config.token_issuer import Issuer
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from notifier.config.setting_field import SettingEntry, setting, setting_entries, variable
 from notifier.config.token_issuer import is_loopback
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
 from notifier.domain.push.device_validation import KNOWN_HOSTS, PushServices

@@ -16,9 +16,9 @@ from notifier.config.cluster import (
     matches_pattern,
 )
 from notifier.config.limits import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
-from notifier.config.loader import read_settings
 from notifier.config.push import PushSettings
 from notifier.config.setting_field import HiddenPart, setting, variable
+from notifier.config.settings_and_environment import read_settings
 from notifier.config.token_issuer import Issuer, is_loopback
 from notifier.domain.audience.activity import P2_DAYS_CHOICES
 from notifier.domain.errors import BadSetting

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from notifier.domain.backoff_and_due_times import is_due
 from notifier.domain.delivery.dead_letter_limit import (
     DeadLetterLimit,
     DeadLetterTally,
@@ -14,10 +15,9 @@ from notifier.domain.delivery.dead_letter_limit import (
     count_successes,
 )
 from notifier.domain.errors import OUTAGES, StoreUnavailable
-from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import DeadLetterTallies
+from notifier.ports.event_log_and_dead_letters import DeadLetterTallies
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.topics import PROCESSING_LANES
 
 LOGGER = logging.getLogger("notifier.lanes")

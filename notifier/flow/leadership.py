@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.ports.coordination import Leases
+from notifier.ports.leases_queues_throttles_clock import Leases
 
 
 @dataclass(slots=True, kw_only=True)

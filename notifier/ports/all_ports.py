@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.ids import Platform
-from notifier.ports.audience import ActiveHours, ActiveSets, Activity, Follows, MemberSets
+from notifier.ports.audience import ActiveHours, ActiveSets, Activity, AudienceSnapshots, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
-from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
-from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
-from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
+from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTallies, EventLog
+from notifier.ports.inbox import InboxStore, Timeline
 from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
-from notifier.ports.ledger import Archive, Claims, DeferredBursts, Ledger
+from notifier.ports.leases_queues_throttles_clock import Clock, Epochs, Leases, Nonces, Queue, Throttles
+from notifier.ports.ledger_claims_and_store_scan import Claims, DeferredBursts, Ledger, StoreScan
 from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions, Retractions
 from notifier.ports.pull_index import PullIndex, PullReader
@@ -25,8 +25,14 @@ from notifier.ports.push import (
     SendLog,
 )
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure, RecentEvents, TokenBuckets
-from notifier.ports.user_directory import AccountFlags, Directory
-from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
+from notifier.ports.user_directory_and_account_flags import AccountFlags, Directory
+from notifier.ports.viewers_preferences_user_blocks import (
+    AccountPreferencesStore,
+    People,
+    Preferences,
+    SubjectPreferences,
+    UserBlocks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,7 @@ class Ports:
     send_log: SendLog
     push_suppressions: PushSuppressions
     leases: Leases
-    archive: Archive
+    store_scan: StoreScan
     pull: PullIndex
     recent_events: RecentEvents
     token_buckets: TokenBuckets

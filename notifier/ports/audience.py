@@ -1,4 +1,4 @@
-"""Ports of user activity, follows, the active sets and the member bitmaps."""
+"""Ports of user activity, follows, active sets, member bitmaps and audience snapshots."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow
-from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets, Tier
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.fencing import FencingToken
-from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 ACTIVITY_KEPT_FOR = timedelta(hours=8)
 """How long the activity of an hour is kept. A roll-up that is down for longer misses the hours that expired.
@@ -168,4 +169,37 @@ class MemberSets(Protocol):
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         """Replace the follower counts, with the same rule for fencing tokens as `put`."""
+        ...
+
+
+# Audience snapshots: the audience of each burst in each shard. The first writer wins.
+
+
+class AudienceSnapshots(Protocol):
+    """Audience snapshots, kept for a week. Blocking.
+
+    Raises StoreUnavailable, DiskFull for writes, and Poison for a damaged snapshot.
+
+    Durable, but on SQLite a power cut may undo the latest snapshots, with all rows that were written from them.
+    """
+
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
+        """Return the snapshots of those shards that have one.
+
+        A large snapshot is 64 KiB: callers that need only a part use the methods below.
+        """
+        ...
+
+    def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
+        """Return the tier's part of the shards' snapshots."""
+        ...
+
+    def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        """Return the tier's members to alert, by shard."""
+        ...
+
+    def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
+
+    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
+        """Store each snapshot if its shard has none yet; return each shard's stored snapshot, in the same order."""
         ...

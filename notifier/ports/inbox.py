@@ -1,14 +1,11 @@
-"""Ports of the inbox rows, the inbox timeline and the audience snapshots."""
+"""Ports of the inbox rows and the inbox timeline."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows
-from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
-from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
@@ -74,37 +71,4 @@ class Timeline(Protocol):
         The cost depends on the number of subjects and of their bursts, not on other members in the same partition. A
         row may be missing although the user sees the burst.
         """
-        ...
-
-
-# Audience snapshots: the audience of each burst in each shard. The first writer wins.
-
-
-class AudienceSnapshots(Protocol):
-    """Audience snapshots, kept for a week. Blocking.
-
-    Raises StoreUnavailable, DiskFull for writes, and Poison for a damaged snapshot.
-
-    Durable, but on SQLite a power cut may undo the latest snapshots, with all rows that were written from them.
-    """
-
-    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
-        """Return the snapshots of those shards that have one.
-
-        A large snapshot is 64 KiB: callers that need only a part use the methods below.
-        """
-        ...
-
-    def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        """Return the tier's part of the shards' snapshots."""
-        ...
-
-    def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        """Return the tier's members to alert, by shard."""
-        ...
-
-    def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
-
-    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        """Store each snapshot if its shard has none yet; return each shard's stored snapshot, in the same order."""
         ...

@@ -10,7 +10,7 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import AuthorVerdict
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey
 from notifier.domain.ids import BurstKey, UserId
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import PoolBacklog
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.dispatch_backlog import PoolBacklog
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.token_bucket import BucketLimit
 
 

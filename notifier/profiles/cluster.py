@@ -11,7 +11,6 @@ from notifier.adapters.cassandra import (
     CassandraAccountFlags,
     CassandraAccountPreferences,
     CassandraActiveSets,
-    CassandraArchive,
     CassandraAudienceSnapshots,
     CassandraAuthorVerdicts,
     CassandraBurstChanges,
@@ -37,6 +36,7 @@ from notifier.adapters.cassandra import (
     CassandraRecentBursts,
     CassandraRetractions,
     CassandraSendLog,
+    CassandraStoreScan,
     CassandraSubjectPreferences,
     CassandraThrottles,
     CassandraTimeline,
@@ -50,6 +50,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver.statements import prepare_statements
 from notifier.adapters.celery import CeleryQueue, celery_app, check_connection
+from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
     RedisActiveHours,
@@ -71,18 +72,17 @@ from notifier.adapters.redis import (
     connect,
     connect_async,
 )
-from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.user_directory_cache import CachedDirectory
 from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.config.setting_field import split_url
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox_cache_freshness import LOOKUP_SHARE
 from notifier.profiles import engine_inspections
-from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
+from notifier.profiles.cluster_connection_parameters import cassandra_access, kafka_access, redis_url
 from notifier.profiles.data_folder import locked, require_writable
 from notifier.profiles.engine_inspections import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
@@ -217,7 +217,7 @@ class ClusterProfile:
             send_log=CassandraSendLog(cluster),
             push_suppressions=CassandraPushSuppressions(cluster),
             leases=CassandraLeases(cluster),
-            archive=CassandraArchive(cluster, ledger, bursts),
+            store_scan=CassandraStoreScan(cluster, ledger, bursts),
             pull=RedisPullIndex(cache, nonces),
             recent_events=RedisRecentEvents(cache),
             token_buckets=RedisTokenBuckets(cache),

@@ -6,6 +6,7 @@ from random import random
 from typing import Any
 
 from notifier.adapters.celery import CeleryQueue, celery_app
+from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
@@ -31,7 +32,6 @@ from notifier.adapters.sqlite import (
     SqliteAccountFlags,
     SqliteAccountPreferences,
     SqliteActiveSets,
-    SqliteArchive,
     SqliteAudienceSnapshots,
     SqliteAuthorVerdicts,
     SqliteBurstChanges,
@@ -59,16 +59,16 @@ from notifier.adapters.sqlite import (
     SqliteRecentBursts,
     SqliteRetractions,
     SqliteSendLog,
+    SqliteStoreScan,
     SqliteSubjectPreferences,
     SqliteThrottles,
     SqliteTimeline,
     SqliteUserBlocks,
     SqliteViewerLapses,
 )
-from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, flush_all, valkey_binary
 from notifier.config import VARIABLE_PREFIX, Settings
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
@@ -194,7 +194,7 @@ class EmbeddedProfile:
             send_log=SqliteSendLog(files.core, clock),
             push_suppressions=SqlitePushSuppressions(files.core),
             leases=SqliteLeases(files.core),
-            archive=SqliteArchive(files.core, files.inboxes),
+            store_scan=SqliteStoreScan(files.core, files.inboxes),
             pull=RedisPullIndex(redis, nonces),
             recent_events=RedisRecentEvents(redis),
             token_buckets=RedisTokenBuckets(redis),

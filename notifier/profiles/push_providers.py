@@ -20,7 +20,7 @@ from notifier.adapters.push import (
 )
 from notifier.adapters.push.apns.sender import ORIGINS
 from notifier.adapters.push.fcm.sender import ORIGIN
-from notifier.adapters.push.requests import DeviceReceipt
+from notifier.adapters.push.requests_and_responses import DeviceReceipt
 from notifier.adapters.push.webpush import MessageKeyPairs, Vapid, WebPushSender, guarded
 from notifier.config import PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting
@@ -29,7 +29,7 @@ from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import ApnsEnvironment, Device
 from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import ConfigError
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Post, Provider, Reply, Transport
 
 HTTP2_LIMITS: Mapping[Platform, Http2Limits] = {

@@ -14,7 +14,7 @@ from notifier.adapters.celery import redis_broker_urls
 from notifier.adapters.redis import await_answer
 from notifier.config import VARIABLE_PREFIX, Settings, variable, without_password
 from notifier.config.setting_field import split_url
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import BadSetting, CacheUnavailable
 
 # TLS options of a Redis URL.

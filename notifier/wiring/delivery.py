@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from notifier.domain.delivery.slice import PUSH_STEPS, Step
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Step
 from notifier.flow.delivery.dispatcher import Dispatcher, PoolRates
 from notifier.flow.delivery.load_monitor import LoadMonitor
-from notifier.flow.delivery.reconciler import Reconciler
-from notifier.flow.delivery.row_writer import RowWriter
+from notifier.flow.delivery.publishing_and_index_reconciler import Reconciler
 from notifier.flow.delivery.slice_worker import SliceWorker
-from notifier.flow.indexing.bitmaps import SelfRepairingSets
+from notifier.flow.delivery.snapshot_and_row_writer import RowWriter
+from notifier.flow.indexing.bitmap_updates_and_repair import SelfRepairingSets
 from notifier.wiring.push import build_push_pipeline
 from notifier.wiring.sequencing import build_publisher
-from notifier.wiring.system import System, build_lane_guards, build_leadership
+from notifier.wiring.shared_parts import System, build_lane_guards, build_leadership
 
 DISPATCHER_TERM, RECONCILER_TERM = timedelta(seconds=5), timedelta(seconds=10)
 """Durations of the leader leases."""

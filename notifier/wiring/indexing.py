@@ -8,10 +8,10 @@ from collections.abc import Callable
 from notifier.flow.accounts.account_indexer import AccountIndexer
 from notifier.flow.devices.device_indexer import DepartedAccountDevices, DeviceIndexer
 from notifier.flow.devices.device_registry import DeviceRegistry
-from notifier.flow.indexing.activity_indexer import ActivityIndexer, RollUp
-from notifier.flow.indexing.bitmaps import Bitmaps
+from notifier.flow.indexing.activity_indexer_and_rollup import ActivityIndexer, RollUp
+from notifier.flow.indexing.bitmap_updates_and_repair import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer
-from notifier.wiring.system import System, build_leadership
+from notifier.wiring.shared_parts import System, build_leadership
 
 
 def build_graph_indexer(system: System, owns_records: Callable[[], bool]) -> GraphIndexer:

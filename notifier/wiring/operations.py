@@ -6,7 +6,7 @@ from notifier.flow.operations.event_status import EventStatusLookup
 from notifier.flow.operations.overview import Overview
 from notifier.flow.operations.preview import Preview
 from notifier.wiring.intake import build_moderation
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 
 def build_overview(system: System) -> Overview:

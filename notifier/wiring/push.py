@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from notifier.domain.ids import Platform
 from notifier.flow.push.alert_sender import AlertSender
-from notifier.flow.push.catch_up import CatchUp, SiblingBursts
+from notifier.flow.push.catch_up import CatchUp, SameSubjectBursts
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.flow.push.device_selection import Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.pipeline import PushPipeline
 from notifier.flow.push.rate_limiter import RateLimiter, Slowdown
 from notifier.wiring.indexing import build_device_registry
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 
 def build_push_pipeline(system: System) -> PushPipeline:
@@ -20,7 +20,7 @@ def build_push_pipeline(system: System) -> PushPipeline:
     breakers = CircuitBreakers(clock=ports.clock, circuit_report=ports.circuit_report, metrics=system.metrics)
     rate_limiters = build_rate_limiters(system)
     catch_up = CatchUp(
-        siblings=SiblingBursts(bursts=ports.bursts),
+        siblings=SameSubjectBursts(bursts=ports.bursts),
         ledger=ports.ledger,
         audience_snapshots=ports.audience_snapshots,
         send_log=ports.send_log,

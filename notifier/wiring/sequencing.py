@@ -3,10 +3,10 @@
 from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.erasure import Erasure
 from notifier.flow.sequencing.publisher import Publisher
-from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
+from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.flow.sequencing.retractor import Retractor
 from notifier.wiring.indexing import build_device_registry
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 
 def build_coordinator(system: System) -> Coordinator:

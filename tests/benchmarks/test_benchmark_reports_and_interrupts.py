@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.demo_page import SMALL_FOLLOWERS, starts
-from notifier.devkit.check.notifier_instance import Instance
+from notifier.devkit.check.notifier_and_engine_processes import Instance
 from notifier.devkit.engines.maven import missing_tools
 from tests.cli.running_service import is_running, until
 

@@ -8,8 +8,8 @@ import pytest
 from benchmarks.fanout.measured_notifier import is_at_rest
 from notifier import topics
 from notifier.domain.errors import StoreUnavailable
+from tests.support.failing_and_corrupt_ports import FailingPlans, FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingPlans, FailingPort
 
 
 def step(stage: Stage, stream: str, **ports: Any) -> None:

@@ -8,16 +8,16 @@ from statistics import median
 
 import pytest
 
+from benchmarks.inbox.baseline_and_warm_up import warm_up, write_later_pages, write_not_modified
 from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, FIRST, NOT_MODIFIED, PAGES, UNREAD, WARM, Case
 from benchmarks.inbox.changed_pages import opens_after_growth
 from benchmarks.inbox.cold_herd_and_api_memory import HERD, sampled
-from benchmarks.inbox.comparison_setup import warm_up, write_later_pages, write_not_modified
 from benchmarks.inbox.first_opens import empty_cache
-from benchmarks.inbox.load_generator import Answered, read_answers
+from benchmarks.inbox.http_requests_and_load_loops import Answered, read_answers
 from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.population import GALA, Group, Population
-from benchmarks.inbox.shared_stage import SharedInboxStage
-from benchmarks.inbox.store_faults import slow
+from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage
+from benchmarks.inbox.slow_store import slow
 from tests.cli.running_service import is_running
 
 pytestmark = pytest.mark.thorough

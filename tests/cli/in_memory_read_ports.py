@@ -1,7 +1,7 @@
 """The read ports of CLI commands, taken from an in-memory stage."""
 
 from notifier.ports.all_ports import ReadPorts
-from tests.support.fakes.audience import MemoryActivity
+from tests.support.fakes.activity_member_sets_and_follows import MemoryActivity
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader
 from tests.support.in_memory_system import Stage
 

@@ -10,12 +10,12 @@ from notifier.cli.commands.send_events import mention_event as event
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
 from notifier.domain.delivery.ledger import BurstProgress
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice_and_pool import Slice
 from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.wiring.delivery import build_slice_worker
-from notifier.wiring.system import System, build_system
-from tests.support.example_event import accept
+from notifier.wiring.shared_parts import System, build_system
+from tests.support.example_event_and_acceptance import accept
 
 
 def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool] = lambda _: True) -> None:
@@ -25,7 +25,7 @@ def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool]
         accept(system, event("e1", "ada", mentioned, text="hi", protected=False, now=now))
         _sequence(system)
         work = build_slice_worker(system)
-        for slice_ in _slices(list(system.ports.archive.burst_progress())):
+        for slice_ in _slices(list(system.ports.store_scan.burst_progress())):
             if only(slice_):
                 work(slice_)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from notifier.cli.running_service import Ready, read_ready
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 from notifier.domain.errors import NotRunning
 from tests.repo.repository_files import ROOT
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.fanout.measured_notifier import FanoutStage, staged
-from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
+from benchmarks.push.expected_and_arrived_alerts import ArrivedAlerts, ExpectedAlerts
 from notifier.devkit.check.http_client import HttpClient, get_patiently
 from notifier.devkit.fixture.world import ACTIVE_30D, World, user
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import SetKind, Tier
 from notifier.domain.ids import Member
 from notifier.ports.audience import ShardBitmap
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from click.testing import Result
 
 from notifier import topics
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
-from notifier.adapters.system_clock import SystemClock
+from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteRetractions
 from notifier.cli.commands.audience import freshness_json
 from notifier.cli.opened_stores import open_stores
 from notifier.config import Settings
@@ -20,10 +20,10 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from notifier.flow.operations.overview import MAX_COUNTED_RECORDS, AudienceFreshness
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from tests.cli.conftest import Notifier
 from tests.cli.in_process_delivery import deliver_mention, sequence
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 
 def test_audience_counts_match_fixture(folder: Path, notifier: Notifier) -> None:

@@ -15,11 +15,11 @@ import pytest
 from click.testing import Result
 
 from notifier.cli import main
-from notifier.cli.command_groups import CommandGroup
+from notifier.cli.command_groups_and_errors import CommandGroup
 from notifier.cli.commands.throttle import selected_throttle_ids
 from notifier.cli.options import AccountParam
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from tests.cli.conftest import Notifier
 from tests.cli.in_process_delivery import deliver_mention
 from tests.cli.terminal import run_all_in_terminal, run_in_terminal, without_colors

@@ -22,12 +22,12 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.ports.coordination import Epochs
+from notifier.ports.leases_queues_throttles_clock import Epochs
 from notifier.profiles import choose
-from notifier.wiring.system import System, build_system
+from notifier.wiring.shared_parts import System, build_system
 from tests.cli.conftest import Notifier
 from tests.cli.running_service import until
-from tests.support.example_event import accept
+from tests.support.example_event_and_acceptance import accept
 
 LANE = topics.FOLLOWS
 WITHIN = 60.0

@@ -12,7 +12,7 @@ import pytest
 from notifier import topics
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetterTallies
-from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.cli.commands.import_.loader import IndexerBacklog, run_indexer
 from notifier.cli.running_service import OutageRetry
 from notifier.config import Settings
@@ -21,7 +21,7 @@ from notifier.domain.errors import LaneStopped
 from notifier.domain.upstream.validation import FOLLOWED_TYPE
 from notifier.topics import PROCESSING_LANES
 from tests.cli.conftest import Notifier
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import Stage
 
 DEATHS = tuple(Death(record=f"mentions/0/{number}", position=number) for number in range(1, 4))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.command_groups import program_command
+from notifier.cli.command_groups_and_errors import program_command
 from tests.browser.demo_process_and_visit import demo
 from tests.cli.running_service import until
 

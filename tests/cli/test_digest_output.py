@@ -18,7 +18,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from tests.cli.in_memory_read_ports import reads_of
 from tests.support.domain_examples import burst
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import LYRA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 

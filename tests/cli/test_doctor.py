@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
-from notifier.adapters.system_clock import SystemClock
-from notifier.cli.commands.doctor.command import (
+from notifier.cli.commands.doctor.command_and_machine_checks import (
     DoctorFinding,
     Level,
     disk_finding,
@@ -25,14 +25,14 @@ from notifier.cli.commands.doctor.stores_and_processes import activity_finding, 
 from notifier.config import PushSettings
 from notifier.config.push import ApnsSettings, WebPushSettings
 from notifier.devkit.fake_providers.hosting import host_fake
-from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 from tests.cli.conftest import Notifier
 from tests.cli.in_process_delivery import deliver_mention
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
 
 MINUTE = timedelta(minutes=1)

@@ -20,7 +20,7 @@ from notifier.domain.users.subject_preferences import Volume
 from tests.cli.conftest import Notifier
 from tests.cli.in_memory_read_ports import reads_of
 from tests.cli.in_process_delivery import deliver_mention
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.command_groups import exit_code
+from notifier.cli.command_groups_and_errors import exit_code
 from notifier.domain.errors import DataLocked, DiskFull, NotFound, NotifierError, StoreUnavailable
 from tests.cli.conftest import Notifier
 

@@ -18,10 +18,10 @@ from notifier.cli.commands.explain.alerts import (
 from notifier.cli.commands.explain.command import explanation
 from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, State, burst_progress
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.device import AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import RetryAt

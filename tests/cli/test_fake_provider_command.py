@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.system_clock import SystemClock
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.config import Settings
 from notifier.config.push import ApnsSettings, PushSettings
 from notifier.devkit.fake_providers.fake_devices import fixture_address, member_of

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from notifier.cli import main
-from notifier.cli.command_groups import LazyCommands
+from notifier.cli.command_groups_and_errors import LazyCommands
 from tests.cli.conftest import Notifier
 
 COMMAND_NAMES = [name for name in main.locations if name in main.list_commands(click.Context(main))]

@@ -18,7 +18,7 @@ import pytest
 from notifier.cli.supervisor.forkserver_client import ForkServer
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier

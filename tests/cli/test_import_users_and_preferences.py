@@ -17,7 +17,7 @@ import pytest
 from notifier.config import Settings
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import Bits, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.all_ports import Ports
 from notifier.profiles import choose

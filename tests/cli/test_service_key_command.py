@@ -8,7 +8,7 @@ import pytest
 
 from notifier.api.auth.service_keys import SERVICE_KEYS_FILE, Scope
 from notifier.cli.commands.key import SCOPES
-from notifier.devkit.check.notifier_instance import Instance
+from notifier.devkit.check.notifier_and_engine_processes import Instance
 from tests.cli.conftest import Notifier
 from tests.cli.running_service import STARTS_WITHIN, until
 from tests.cli.service_caller import ANSWERS_WITHIN

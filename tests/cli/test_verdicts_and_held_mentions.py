@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from notifier import topics
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions
-from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
-from notifier.adapters.system_clock import SystemClock
+from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteRetractions
 from notifier.codec import unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Event, EventId, LoggedEvent

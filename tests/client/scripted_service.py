@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any, BinaryIO
 
 from notifier.client import Client, MentionEvent
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

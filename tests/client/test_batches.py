@@ -8,8 +8,8 @@ import pytest
 from notifier.api.routes.events import MAX_BATCH_BYTES as SERVICE_BATCH_BYTES
 from notifier.client import Client, EventReceipt, InvalidClientSetting, MentionEvent, ReceiptStatus
 from notifier.client.batching import MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, batches
-from notifier.client.event import MAX_TEXT_LENGTH as CLIENT_TEXT_LENGTH
-from notifier.client.event import MENTIONED_TYPE as CLIENT_MENTIONED_TYPE
+from notifier.client.event_and_receipt import MAX_TEXT_LENGTH as CLIENT_TEXT_LENGTH
+from notifier.client.event_and_receipt import MENTIONED_TYPE as CLIENT_MENTIONED_TYPE
 from notifier.codec import cloudevents
 from notifier.domain.upstream.validation import MAX_TEXT_LENGTH, MENTIONED_TYPE
 from tests.client.scripted_service import Pauses, Request, accepted_response, client_of, event, http_response, serving

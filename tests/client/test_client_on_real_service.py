@@ -8,7 +8,7 @@ import pytest
 from notifier.client import AccessDenied, Client, EventReceipt, NotTheService, ReceiptStatus
 from tests.client.scripted_service import event
 from tests.http.test_server_process import running_server
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import SERVICE_KEY
 
 

@@ -32,8 +32,8 @@ from notifier.adapters.redis.activity import SHARDS_PER_KEY
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import PoolBacklog
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.dispatch_backlog import PoolBacklog
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Platform, Subject, UserId
 from notifier.domain.push.circuit_breaker import OpenCircuit
@@ -46,7 +46,7 @@ from tests.contracts.calls_of_one_redis_adapter import AdapterCalls, self_repair
 from tests.contracts.pull_index_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.valkey_fixture import Valkey
 from tests.contracts.vip_viewer_facts import KIM, REMEMBERED
-from tests.support.fakes.clock import CountedNonces, ManualClock
+from tests.support.fakes.clock_and_nonces import CountedNonces, ManualClock
 
 HOUR = 490_000
 TTL = timedelta(hours=1)

@@ -6,21 +6,29 @@ from datetime import datetime
 from functools import partial
 
 from notifier.adapters.cassandra import (
-    CassandraArchive,
     CassandraAudienceSnapshots,
     CassandraInbox,
+    CassandraStoreScan,
     CassandraTimeline,
     Cluster,
 )
 from notifier.adapters.cassandra.stores.burst_change_feed import CassandraBurstChanges, CassandraViewerLapses
-from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
+from notifier.adapters.cassandra.stores.bursts_and_sequence_heads import (
+    CassandraBursts,
+    CassandraHeads,
+    CassandraRecentBursts,
+)
 from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraDeadLetterTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
-from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import (
+    CassandraEpochs,
+    CassandraLeases,
+    CassandraThrottles,
+)
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
-from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
+from notifier.adapters.cassandra.stores.member_sets_and_active_sets import CassandraActiveSets, CassandraMemberSets
 from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
 from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraAccountPreferences,
@@ -28,19 +36,22 @@ from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraSubjectPreferences,
     CassandraUserBlocks,
 )
-from notifier.adapters.cassandra.stores.retractions import CassandraErasureTargets, CassandraRetractions
+from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
+    CassandraErasureTargets,
+    CassandraRetractions,
+)
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
-from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
-from notifier.adapters.cassandra.stores.viewer_facts import CassandraPeople
-from notifier.adapters.system_clock import UuidNonces
+from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory
+from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
+from notifier.adapters.clock_and_nonces import UuidNonces
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Subject, UserId
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.contracts.store_backends import MOST_BLOCKERS, PreferenceWriter, Store
+from tests.contracts.memory_and_sqlite_stores import MOST_BLOCKERS, PreferenceWriter, Store
 from tests.support.cassandra_keyspace import patient_queries
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.event_log import MemoryEventLog
 
 
@@ -63,7 +74,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         lane_tallies=CassandraDeadLetterTallies(cluster),
         send_log=CassandraSendLog(cluster),
         leases=CassandraLeases(cluster),
-        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
+        store_scan=CassandraStoreScan(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
         audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),

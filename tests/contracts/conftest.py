@@ -12,10 +12,10 @@ from notifier.adapters.user_directory_cache import CachedDirectory
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.event_log_backends import Logs, ManualLogs, in_kafka
 from tests.contracts.memory_and_sqlite_backends import Backend, in_memory, in_sqlite, migrated
-from tests.contracts.store_backends import Store, memory_store, sqlite_store
+from tests.contracts.memory_and_sqlite_stores import Store, memory_store, sqlite_store
 from tests.contracts.valkey_cluster_fixture import valkeys, valkeys_servers
 from tests.support.cassandra_keyspace import keyspace, truncated
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 
 __all__ = ["valkeys", "valkeys_servers"]
 

@@ -14,7 +14,7 @@ from psutil import NoSuchProcess, Process
 
 from notifier.adapters.kafka import Access, KafkaLog
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 
 ENDS_WITHIN = 10.0
 """Seconds, on a busy machine."""

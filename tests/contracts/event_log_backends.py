@@ -13,12 +13,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from notifier.adapters.kafka import Access, KafkaLog
-from notifier.adapters.kafka.connection import LEASE
-from notifier.ports.event_log import Consumer, EventLog
+from notifier.adapters.kafka.connection_options_and_errors import LEASE
+from notifier.ports.event_log_and_dead_letters import Consumer, EventLog
 from notifier.topics import PARTITION_COUNTS
 from tests.contracts.consumer_forks import start_consumer
 from tests.contracts.consumer_process import ConsumerProcess
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 
 AGREE_WITHIN = 30.0
 """Seconds, on a busy machine."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from time import monotonic
 
-from notifier.ports.event_log import Consumer, Logged, Record
+from notifier.ports.event_log_and_dead_letters import Consumer, Logged, Record
 from notifier.topics import MENTIONS, PARTITION_COUNTS
 from tests.contracts.event_log_backends import Logs
 

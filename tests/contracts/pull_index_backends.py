@@ -16,7 +16,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.ports.pull_index import NewestPositions, PullIndex
 from tests.contracts.valkey_fixture import Valkey
-from tests.support.fakes.clock import CountedNonces, ManualClock
+from tests.support.fakes.clock_and_nonces import CountedNonces, ManualClock
 from tests.support.fakes.pull_index import MemoryPullIndex
 
 NOVA, ADA, BO = (Subject.parse(f"mention:{name}") for name in ("nova", "ada", "bo"))

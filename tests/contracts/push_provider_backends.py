@@ -8,8 +8,8 @@ from functools import partial
 from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.ports.push import NoReply, Post, Provider, Reply
-from tests.support.alert_sender_builders import Google, Wire, android, apple, google, installation, iphone
-from tests.support.fakes.clock import ManualClock
+from tests.support.apns_and_fcm_senders import Google, Wire, android, apple, google, installation, iphone
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.firebase_admin_connection import by_firebase_admin
 from tests.support.web_push_browsers import WebPushSetup
 from tests.support.web_push_browsers import device as subscribed

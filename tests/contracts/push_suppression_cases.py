@@ -13,10 +13,10 @@ from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.store_backends import Store
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.contracts.memory_and_sqlite_stores import Store
 from tests.support.contract_examples import NOVA, ORION, burst
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 BEFORE, JUST_AFTER = START - timedelta(hours=1), START + timedelta(milliseconds=1)
 MUCH_LATER = START + timedelta(hours=1)

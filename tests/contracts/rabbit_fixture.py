@@ -10,7 +10,7 @@ import pytest
 
 from notifier.adapters.celery.app import celery_app, queue_names
 from notifier.devkit.engines.engine_process import Engine, free_port
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from tests.support.rabbitmq import USER, missing, names, server
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.ids import Member
-from notifier.ports.user_directory import AccountFlags
+from notifier.ports.user_directory_and_account_flags import AccountFlags
 from tests.contracts.memory_and_sqlite_backends import Backend
 
 ADA, BO = Member(7), Member(3 * SHARD_MEMBERS + 5)

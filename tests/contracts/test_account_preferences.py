@@ -19,9 +19,9 @@ from notifier.domain.users.account_preferences import (
 )
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.store_backends import Store, reopened
-from tests.support.fakes.clock import START
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
+from tests.support.fakes.clock_and_nonces import START
 
 MEMBER, NEIGHBOR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 NIGHT = QuietHours(start=time(22), end=time(6, 30))

@@ -5,13 +5,13 @@ import pytest
 from notifier.adapters.sqlite.database_files import Files
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member
 from notifier.ports.audience import ActiveSetEntry
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 NOW = hour_of(START)
 DAILY, MONTHLY = SetKind.ACTIVE_24H, SetKind.ACTIVE_30D

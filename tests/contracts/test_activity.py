@@ -15,8 +15,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
 from notifier.ports.audience import ACTIVITY_KEPT_FOR, ActiveHours, Activity
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.activity_member_sets_and_follows import MemoryActiveHours, MemoryActivity
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 

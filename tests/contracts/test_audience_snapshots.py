@@ -8,11 +8,11 @@ import numpy as np
 from notifier.codec import pack_snapshot
 from notifier.domain.audience.bitmap import all_members, from_offsets, no_members, offsets
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR, AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.ids import BurstKey
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, audience_snapshot
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 KEY = BurstKey(NOVA, 1)
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 from notifier.codec import contains_user, pack
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.ids import UserId
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.contract_examples import event
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 BOB, EVE, NOVA = UserId("bob"), UserId("eve"), (UserId("nova"),)
 

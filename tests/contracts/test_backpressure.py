@@ -12,7 +12,7 @@ from notifier.adapters.redis.recent_events_and_load_limits import RedisBackpress
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.recent_events_and_load_limits import Backpressure
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure
 
 __all__ = ["valkey", "valkey_server"]

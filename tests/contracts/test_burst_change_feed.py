@@ -12,9 +12,9 @@ from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, FeedPosition
 from tests.contracts.change_feed_reader import FeedReader
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 LATER = timedelta(seconds=10)
 """After this time, a new reader receives no repeated writes."""

@@ -8,9 +8,9 @@ from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import MentionOutcome
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 OTHER = EventId("tweets", "e2")
 OWN = Subject(Kind.SELF, NOVA.owner)

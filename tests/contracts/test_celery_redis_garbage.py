@@ -13,7 +13,7 @@ from redis import Redis
 from notifier.adapters.celery.app import queue_names, redis_broker_urls
 from notifier.adapters.celery.garbage_deleting_transport import UNACKED_MUTEX_KEY, ExpectedKeyTypes
 from notifier.adapters.celery.queue import OPEN_SECONDS, CeleryQueue
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.redis_garbage import replacements

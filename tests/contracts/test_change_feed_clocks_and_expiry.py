@@ -14,16 +14,16 @@ from notifier.adapters.cassandra.stores.burst_change_feed import (
     MAX_WRITE_DURATION,
     CassandraBurstChanges,
 )
-from notifier.adapters.cassandra.stores.bursts import CassandraBursts
+from notifier.adapters.cassandra.stores.bursts_and_sequence_heads import CassandraBursts
+from notifier.adapters.clock_and_nonces import UuidNonces
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.burst_change_feed import MIN_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
-from notifier.adapters.sqlite.stores.bursts import SqliteBursts
-from notifier.adapters.system_clock import UuidNonces
+from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from tests.contracts.change_feed_reader import FeedReader
 from tests.support.contract_examples import NOVA, ORION, burst
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 
 MOMENT = timedelta(milliseconds=1)
 LATE = MAX_WRITE_DURATION + MOMENT

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 HOUR = timedelta(hours=1)
 FIRST = DeadLetterTally(

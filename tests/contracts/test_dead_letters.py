@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 
 def letter(id: str, minute: int = 0, cause: str = "Not a Mention") -> DeadLetter:

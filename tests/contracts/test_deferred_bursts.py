@@ -2,11 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.ids import BurstKey
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, plan
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
 HOUR = timedelta(hours=1)

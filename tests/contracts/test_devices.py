@@ -27,7 +27,7 @@ from notifier.domain.push.device import (
 )
 from notifier.ports.push import Devices
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 ADA, BEA = Member(7), Member(3 * SHARD_MEMBERS + 5)
 PHONE = AppleToken(token="ab" * 32, topic="com.example.app")

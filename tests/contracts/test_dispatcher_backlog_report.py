@@ -10,12 +10,12 @@ import pytest
 from notifier.adapters.redis.connect import connect
 from notifier.adapters.redis.recent_events_and_load_limits import RedisBacklogReport
 from notifier.codec import pack
-from notifier.domain.delivery.backlog import PoolBacklog
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.dispatch_backlog import PoolBacklog
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.recent_events_and_load_limits import BacklogReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport
 
 __all__ = ["valkey", "valkey_server"]

@@ -3,7 +3,7 @@
 import tracemalloc
 from itertools import pairwise
 
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 from notifier.topics import MENTIONS_STANDARD
 from tests.contracts.event_log_backends import Logs
 from tests.contracts.event_log_steps import (

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.store_backends import Store, reopened
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 ADA = UserId("ada")
 MEMBER, NEIGHBOR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)

@@ -8,14 +8,14 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisFrequencyCaps
+from notifier.adapters.redis.push_limits_and_reports import RedisFrequencyCaps
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject
 from notifier.domain.push.frequency_cap import CapLimits, Ruling
 from notifier.ports.push import FrequencyCapStore
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.fakes.push import MemoryFrequencyCaps
 
 __all__ = ["valkey", "valkey_server"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,
@@ -17,7 +17,7 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.contract_examples import event
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 SECOND = timedelta(seconds=1)
 NOVA = (UserId("nova"),)

@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisInboxLatencyReport
+from notifier.adapters.redis.push_limits_and_reports import RedisInboxLatencyReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.push import InboxLatencyReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.push import MemoryInboxLatencyReport
 
 __all__ = ["valkey", "valkey_server"]

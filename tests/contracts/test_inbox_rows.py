@@ -21,12 +21,12 @@ from notifier.domain.audience.inbox_rows import (
     InboxRows,
     cut_inbox_rows,
 )
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Member
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 KEY = BurstKey(NOVA, 1)
 DENSE = from_offsets(range(0, RANGE_MEMBERS, 2))

@@ -12,9 +12,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.ports.inbox import InboxPosition
-from tests.contracts.store_backends import Store
+from tests.contracts.memory_and_sqlite_stores import Store
 from tests.support.contract_examples import NOVA, ORION, burst
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 DAY = timedelta(days=1)
 EXAMPLES = count(1)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets
 from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, InboxRow, InboxRows, cut_inbox_rows
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.ports.inbox import InboxPosition
-from tests.contracts.store_backends import Store
+from tests.contracts.memory_and_sqlite_stores import Store
 from tests.support.contract_examples import NOVA, ORION
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 DAY = timedelta(days=1)
 TICK = timedelta(milliseconds=1)

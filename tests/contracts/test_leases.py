@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 TERM = timedelta(seconds=10)
 TICK = timedelta(milliseconds=1)

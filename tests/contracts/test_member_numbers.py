@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import MIN_LEASED_NUMBERS, DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import MIN_LEASED_NUMBERS, DirectoryEntry
 from tests.contracts.memory_and_sqlite_backends import Backend
 
 USERS = [UserId(f"person {n}") for n in range(3_000)]

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra import Cluster
 from notifier.adapters.cassandra.stores.user_directory import CassandraDirectory
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import MIN_LEASED_NUMBERS
+from notifier.ports.user_directory_and_account_flags import MIN_LEASED_NUMBERS
 
 ADA, BEA = UserId("ada"), UserId("bea")
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from notifier.adapters.sqlite.database_files import Files
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, all_members, from_flags, from_offsets, members
-from notifier.domain.audience.id_ranges import IdRange
-from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.contracts.memory_and_sqlite_backends import Backend, in_memory
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

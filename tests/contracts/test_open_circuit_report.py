@@ -8,12 +8,12 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisCircuitReport
+from notifier.adapters.redis.push_limits_and_reports import RedisCircuitReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.push import CircuitReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 from tests.support.fakes.push import MemoryCircuitReport
 
 __all__ = ["valkey", "valkey_server"]

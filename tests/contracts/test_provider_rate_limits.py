@@ -8,13 +8,13 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisProviderRates
+from notifier.adapters.redis.push_limits_and_reports import RedisProviderRates
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import ProviderLimit
 from notifier.ports.push import ProviderRates
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.fakes.push import MemoryProviderRates
 
 __all__ = ["valkey", "valkey_server"]

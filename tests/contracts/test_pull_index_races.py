@@ -27,7 +27,7 @@ from tests.contracts.pull_index_backends import (
     seqs,
 )
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import CountedNonces
+from tests.support.fakes.clock_and_nonces import CountedNonces
 
 __all__ = ["backend", "fast_backend", "valkey", "valkey_server"]
 

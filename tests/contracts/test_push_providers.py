@@ -19,9 +19,9 @@ from tests.contracts.push_provider_backends import (
     ProviderCase,
     WireProviderCase,
 )
-from tests.support.alert_sender_builders import LONG_AGO
+from tests.support.apns_and_fcm_senders import LONG_AGO
 from tests.support.contract_examples import NOVA, ORION, burst
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 FIRST, SECOND = (
     burst_alert(burst(NOVA, 1)),

@@ -14,7 +14,8 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import may_push, may_push_after_quiet_hours
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.contracts.push_suppression_cases import (
     ACTIONS,
     ADA,
@@ -30,9 +31,8 @@ from tests.contracts.push_suppression_cases import (
     in_quiet_hours,
     suppressed,
 )
-from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, burst
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 QUARTER_PAST = START + timedelta(minutes=15)
 """Wake-up time of members who sleep until one minute past noon."""

@@ -12,7 +12,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.recent_events_and_load_limits import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.recent_events_and_load_limits import MemoryRecentEvents
 
 __all__ = ["valkey", "valkey_server"]

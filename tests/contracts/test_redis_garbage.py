@@ -61,7 +61,7 @@ def distinct_keys(server: Valkey) -> list[str]:
 def adapters() -> Iterator[type]:
     """Yield the adapter classes: all named Redis…, except those of the modules that adapters are built from."""
     for module in pkgutil.iter_modules(redis.__path__):
-        if module.name in ("pipelined_calls", "lookup_connection", "server_client"):
+        if module.name in ("pipelined_calls", "version_lookup_connection", "server_client"):
             continue
         module_ = import_module(f"{redis.__name__}.{module.name}")
         yield from (

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from notifier.adapters.redis.viewer_versions import viewer_key
+from notifier.adapters.redis.viewer_versions_and_burst_stream import viewer_key
 from notifier.domain.ids import UserId
 from notifier.ports.inbox_cache_freshness import (
     REMEMBERED_VIEWER_TTL,

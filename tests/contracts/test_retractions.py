@@ -16,9 +16,9 @@ from notifier.domain.bursts.retraction import (
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.moderation_and_retractions import MentionLocation
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 ADA = UserId("ada")
 T1 = tweet_key(ADA, "t1")

@@ -9,9 +9,9 @@ from threading import Barrier
 import pytest
 
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import BATCH_KEPT_FOR
-from notifier.codec.push import pack_intent, pack_outcome
+from notifier.codec.devices_and_send_log import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets, no_members
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.send_log import (
@@ -24,7 +24,7 @@ from notifier.domain.push.send_log import (
 )
 from tests.contracts.memory_and_sqlite_backends import Backend
 from tests.support.contract_examples import NOVA, ORION
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 KEY = BurstKey(NOVA, 1)
 SEND_LOG = SendLogKey(KEY, Tier.P1, 3, Platform.APNS)

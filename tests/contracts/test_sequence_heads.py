@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.token_bucket import TokenBucket
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 FIRST = Head(
     subject=NOVA,

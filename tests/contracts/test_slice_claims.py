@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import Claim
 from notifier.domain.ids import BurstKey
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, slice_of
 
 SLICE = slice_of(BurstKey(NOVA, 1))

@@ -13,7 +13,7 @@ from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
-from tests.contracts.store_backends import Store
+from tests.contracts.memory_and_sqlite_stores import Store
 from tests.support.contract_examples import NOVA
 
 

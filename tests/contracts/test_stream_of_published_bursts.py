@@ -5,9 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.redis import persistent_connection
+from notifier.adapters.redis import persistent_and_shared_connections
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.viewer_versions import BURST_STREAM_KEY, MAX_STREAM_ENTRIES, RedisViewerVersionReader
+from notifier.adapters.redis.viewer_versions_and_burst_stream import (
+    BURST_STREAM_KEY,
+    MAX_STREAM_ENTRIES,
+    RedisViewerVersionReader,
+)
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_cache_freshness import BurstStreamPosition
 from notifier.ports.live_bus import MissedUpdates
@@ -100,7 +104,7 @@ def test_new_connection_that_may_lead_to_other_data_is_noticed(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch, *, changes_role: bool, max_gap: float, is_noticed: bool
 ) -> None:
     """A server that was a replica for a moment, or one that was not reached for long, may have other data."""
-    monkeypatch.setattr(persistent_connection, "MAX_GAP_SECONDS", max_gap)
+    monkeypatch.setattr(persistent_and_shared_connections, "MAX_GAP_SECONDS", max_gap)
 
     async def look_after_cut() -> tuple[int, int]:
         async with reader_of(valkey) as reader:

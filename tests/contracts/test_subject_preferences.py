@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
@@ -21,9 +21,9 @@ from notifier.domain.users.subject_preferences import (
     SubjectPreference,
     Volume,
 )
-from tests.contracts.store_backends import Store, reopened
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 MEMBER, NEIGHBOR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 SHARD = 1

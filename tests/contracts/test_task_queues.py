@@ -12,14 +12,14 @@ from notifier.adapters.celery.app import PRODUCER_TIMEOUT, celery_app, queue_nam
 from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
 from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker, CeleryQueue
 from notifier.devkit.engines.engine_process import suspend
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.coordination import Queue
+from notifier.ports.leases_queues_throttles_clock import Queue
 from tests.contracts.rabbit_fixture import Rabbit, rabbit, rabbit_server
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.coordination import MemoryQueue
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryQueue
 
 __all__ = ["rabbit", "rabbit_server", "valkey", "valkey_server"]
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.throttle import Throttle
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 HOUR = timedelta(hours=1)
 PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", operator="ada", starts_at=START, ends_at=START + HOUR)

@@ -13,7 +13,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.ports.recent_events_and_load_limits import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.recent_events_and_load_limits import MemoryTokenBuckets
 
 __all__ = ["valkey", "valkey_server"]

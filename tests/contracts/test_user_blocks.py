@@ -12,9 +12,9 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import UserBlock, UserBlockChange
-from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.store_backends import MOST_BLOCKERS, Store, reopened, user_block_change
-from tests.support.fakes.clock import START
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.contracts.memory_and_sqlite_stores import MOST_BLOCKERS, Store, reopened, user_block_change
+from tests.support.fakes.clock_and_nonces import START
 
 ADA, EVE, BOB, KIM = (UserId(name) for name in ("ada", "eve", "bob", "kim"))
 MEMBERS = {ADA: Member(9), EVE: Member(SHARD_MEMBERS + 9), BOB: Member(10), KIM: Member(SHARD_MEMBERS * 2)}

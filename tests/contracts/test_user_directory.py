@@ -1,8 +1,8 @@
 """The directory maps user ids to member numbers and back, singly or by range."""
 
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.contracts.memory_and_sqlite_backends import Backend
 
 NOVA = DirectoryEntry(user=UserId("nova"), member=Member(7), verified=True, deleted=True)

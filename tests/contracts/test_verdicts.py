@@ -6,11 +6,11 @@ from datetime import timedelta
 from itertools import permutations
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict
 from notifier.domain.ids import UserId
 from tests.contracts.memory_and_sqlite_backends import Backend
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 SECOND = timedelta(seconds=1)
 CHANGE = AuthorVerdict(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)

@@ -8,16 +8,16 @@ import pytest
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follows import BlockFollows
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import digest_key
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.user_directory import DirectoryEntry
-from notifier.ports.viewer_facts import InboxContext
-from tests.contracts.store_backends import Store, reopened
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from notifier.ports.viewers_preferences_user_blocks import InboxContext
+from tests.contracts.memory_and_sqlite_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 ADA, ZOE = UserId("ada"), UserId("zoe")
 MEMBER = Member(BLOCK_MEMBERS * 200 + 9)

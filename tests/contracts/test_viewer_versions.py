@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from notifier.adapters.redis import persistent_connection
+from notifier.adapters.redis import persistent_and_shared_connections
 from notifier.domain.ids import Member
 from notifier.ports.inbox_cache_freshness import (
     ALL_MEMBERS,
@@ -122,7 +122,7 @@ def test_empty_scope_list_is_accepted(versions: Versions) -> None:
 
 def test_connection_closed_by_server_is_replaced(valkey: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers and load balancers close idle connections. Neither a change nor a look-up may fail because of it."""
-    monkeypatch.setattr(persistent_connection, "MAX_GAP_SECONDS", 60.0)  # the machine may be busy
+    monkeypatch.setattr(persistent_and_shared_connections, "MAX_GAP_SECONDS", 60.0)  # the machine may be busy
 
     async def look_after_close() -> tuple[VersionLookup, VersionLookup]:
         async with reader_of(valkey) as reader:

@@ -11,7 +11,11 @@ import pytest
 
 from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.redis.live_bus import RedisLiveBus
-from notifier.adapters.redis.viewer_versions import RedisViewerVersionReader, RedisViewerVersionWriter, version_key
+from notifier.adapters.redis.viewer_versions_and_burst_stream import (
+    RedisViewerVersionReader,
+    RedisViewerVersionWriter,
+    version_key,
+)
 from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_cache_freshness import (
     PLACEHOLDER_TTL,
@@ -23,7 +27,7 @@ from notifier.ports.inbox_cache_freshness import (
 )
 from notifier.ports.live_bus import LiveBus
 from tests.contracts.valkey_fixture import Valkey
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.inbox_cache_freshness import (
     MemoryVersions,
     MemoryViewerVersionReader,

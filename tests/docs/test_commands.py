@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from benchmarks.__main__ import bench
 from notifier.cli import main
 from notifier.cli.running_service import read_ready
-from notifier.devkit.check.notifier_instance import Instance
+from notifier.devkit.check.notifier_and_engine_processes import Instance
 from tests.cli.running_service import until
 from tests.cli.service_caller import calling
 from tests.docs.command_fork_server import running_command_server

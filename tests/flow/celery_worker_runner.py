@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from notifier.adapters.celery.queue import CeleryQueue
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import Pool, Slice, Step
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.slice_and_pool import Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
 

@@ -7,19 +7,19 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.account_flags import AccountChange, AccountRecord, Flag
 from notifier.domain.audience.bitmap import members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
 from notifier.flow.accounts.account_indexer import AccountIndexer
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
-from notifier.ports.event_log import Logged, Record
-from tests.support.fakes.audience import MemoryMemberSets
-from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.coordination import MemoryEpochs
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from tests.support.fakes.activity_member_sets_and_follows import MemoryMemberSets
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 
 SHARDS = range(4)
 

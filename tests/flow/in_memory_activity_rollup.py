@@ -9,18 +9,23 @@ from typing import Any
 
 from notifier.domain.audience.activity import ACTIVE_SET_KINDS, FOREVER, hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity_indexer import RollUp
+from notifier.flow.indexing.activity_indexer_and_rollup import RollUp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
-from notifier.ports.user_directory import DirectoryEntry
-from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryActivity, MemoryMemberSets
-from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases
-from tests.support.fakes.user_directory import MemoryDirectory
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.support.fakes.activity_member_sets_and_follows import (
+    MemoryActiveHours,
+    MemoryActiveSets,
+    MemoryActivity,
+    MemoryMemberSets,
+)
+from tests.support.fakes.clock_and_nonces import ManualClock
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs, MemoryLeases
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE

@@ -7,22 +7,22 @@ from typing import Any
 
 from notifier import topics
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
 from notifier.flow.devices.device_indexer import DepartedAccountDevices, DeviceIndexer
 from notifier.flow.devices.device_registry import DeviceRegistry, log_record
 from notifier.metrics import Metrics
-from notifier.ports.event_log import Logged
-from notifier.ports.user_directory import DirectoryEntry
-from tests.support.fakes.audience import MemoryMemberSets
+from notifier.ports.event_log_and_dead_letters import Logged
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.support.fakes.activity_member_sets_and_follows import MemoryMemberSets
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
-from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.coordination import MemoryEpochs
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.retractions import MemoryRetractions
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 
 PEOPLE = {"ada": Member(7), "bea": Member(9), "cleo": Member(3 * SHARD_MEMBERS + 5)}
 """The first two share a shard's bitmap; the third is in a shard of another writer."""

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.bitmap import from_offsets, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import FollowAction, FollowChange, GraphRecord, Rebuild, shard_key
+from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange, GraphRecord, Rebuild, shard_key
 from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS, AccountPreferencesChange
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
@@ -25,22 +25,22 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.imports.importer import Import
 from notifier.flow.inbox.preference_editor import account_preferences_record
-from notifier.flow.indexing.bitmaps import Bitmaps
+from notifier.flow.indexing.bitmap_updates_and_repair import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import ImportBatch
-from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
-from tests.support.fakes.clock import START
-from tests.support.fakes.coordination import MemoryEpochs
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.import_batches_and_key_sort import ImportBatch
+from tests.support.fakes.activity_member_sets_and_follows import MemoryFollows, MemoryMemberSets
+from tests.support.fakes.clock_and_nonces import START
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs
 from tests.support.fakes.follow_import import MemoryFollowRuns
 from tests.support.fakes.preferences_and_user_blocks import (
     MemoryAccountPreferences,
     MemorySubjectPreferences,
     MemoryUserBlocks,
 )
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 Row = TypeVar("Row")

@@ -11,7 +11,7 @@ import numpy
 
 from notifier.adapters.celery.app import celery_app
 from notifier.cli.supervisor.heartbeat import HeartbeatSender
-from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
+from notifier.domain.delivery.slice_and_pool import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
 from tests.flow.celery_worker_runner import GATE_SUFFIX
 from workers.celery_worker import run

@@ -8,8 +8,8 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import Subject, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE
+from tests.support.failing_and_corrupt_ports import FailingHeads
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.ports_with_failing_calls import FailingHeads
 
 
 def delete(stage: Stage, tweet: str = "t1", author: str = "ada") -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId

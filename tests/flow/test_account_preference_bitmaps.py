@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ShardBitmap

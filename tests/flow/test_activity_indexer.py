@@ -12,11 +12,11 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity_indexer import ActivityIndexer
-from notifier.ports.event_log import Logged, Record
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.flow.indexing.activity_indexer_and_rollup import ActivityIndexer
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.flow.in_memory_activity_rollup import HOUR, MINUTE, World
-from tests.support.fakes.audience import MemoryActiveHours
+from tests.support.fakes.activity_member_sets_and_follows import MemoryActiveHours
 
 
 def activity_indexer(world: World, **ports: Any) -> ActivityIndexer:

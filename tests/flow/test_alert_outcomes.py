@@ -5,16 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
+from tests.flow.alert_counts_and_outcomes import SOON, alert_count, alert_counts, alert_outcomes, phone
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingPort
 
 
 def test_retry_goes_only_to_the_failed_device() -> None:

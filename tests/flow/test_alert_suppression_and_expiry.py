@@ -1,30 +1,25 @@
-"""Alerts: suppression, throttles, expiry, leases, and unavailable suppression data."""
+"""Alerts: suppression, throttles, expiry, and unavailable suppression data."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from notifier.domain.audience.bitmap import Bits, from_offsets
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.backoff_and_due_times import LATE_AFTER
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.slice import POOL_TIMINGS, Pool, Retry, Slice, Step
+from notifier.domain.delivery.ledger import Fact
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, Pool, Retry, Step
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.timing import LATE_AFTER
+from notifier.domain.ids import Member, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.delivery.slice_worker import SliceLease
-from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppression
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from notifier.wiring.delivery import build_slice_worker
-from notifier.wiring.push import build_push_pipeline
-from tests.flow.user_with_quiet_hours import QUIET
+from tests.flow.alerts_of_one_user import QUIET
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -141,83 +136,14 @@ def test_users_of_pulled_slices_still_get_alerts() -> None:
 
 
 def final_push_facts(stage: Stage) -> set[Fact]:
-    [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
+    [progress] = [
+        progress for progress in stage.state.store_scan.burst_progress() if progress.plan.burst.subject == NOVA
+    ]
     return {
         status.final_entry.fact
         for status in progress.slice_states.values()
         if status.final_entry and status.slice.step is Step.FCM
     }
-
-
-def test_claim_is_renewed_during_slow_reads() -> None:
-    stage = Stage()
-    stage.mention("nova")
-    stage.deliver()
-    [key] = stage.bursts()
-    burst, clock, claims = stage.state.bursts.by_key[key], stage.state.clock, stage.state.claims
-    slice_ = Slice(key, Step.FCM, Tier.P0, 0, 4)
-
-    class AlertedEverywhere:
-        def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-            return {shard: from_offsets([1]) for shard in shards}
-
-    class Slow:
-        def drafts(self, *args: Any) -> Iterator[Any]:
-            clock.advance(slice_.pool_timing.lease / 2)
-            return iter(())
-
-    pipeline_ports: Any = {"audience_snapshots": AlertedEverywhere(), "selection": Slow()}
-    claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.pool_timing.lease)
-    assert claim is not None
-    replace(build_push_pipeline(stage.system()), **pipeline_ports)(burst, slice_, SliceLease(claim, claims, clock))
-    assert claims.claim(slice_, "other", clock.now(), clock.now() + slice_.pool_timing.lease) is None
-
-
-@dataclass(frozen=True)
-class LateWrites:
-    """A worker that lost the slice records a wait of 8 hours right before the current worker."""
-
-    ledger: Ledger
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(self.ledger, method)
-
-    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        waits = [entry for entry in entries if entry.fact is Fact.DEFERRED and entry.number == 1]
-        self.ledger.record([replace(entry, at=entry.at + timedelta(hours=8)) for entry in waits])
-        return self.ledger.record(entries)
-
-
-def test_only_lease_holder_can_defer_slice() -> None:
-    stage = Stage()
-    stage.state.phones.away = True
-    stage.mention("nova")
-    write_rows(stage)
-    stage.pass_time(seconds=1)
-    stage.dispatch()
-    late_writes: Any = LateWrites(stage.state.ledger)
-    stage.work(Pool.FCM, by=build_slice_worker(stage.system(ledger=late_writes)))
-    stage.state.phones.away = False
-    stage.deliver(rounds=90)
-    assert alerted(stage) == {"kim", "lee", "roy"}
-
-
-def test_worker_that_lost_its_lease_records_no_wait() -> None:
-    stage = Stage()
-    stage.mention("nova")
-    [key] = stage.bursts()
-    clock, slice_ = stage.state.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
-
-    def stall_past_lease(burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
-        clock.advance(slice_.pool_timing.lease)
-        now = clock.now()
-        assert stage.state.claims.claim(slice_, "other", now, now + slice_.pool_timing.lease) is not None
-        return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=0, at=now + timedelta(hours=8))
-
-    work = build_slice_worker(stage.system())
-    outcome = replace(work, handlers={**work.handlers, Step.FCM: stall_past_lease})(slice_)
-    assert outcome == Retry(reason="the claim was lost")
-    assert stage.state.ledger.read([key])[key].slice_states[slice_].deferred_until is None
 
 
 class UnknownSuppressions:

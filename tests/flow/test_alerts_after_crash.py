@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import UserId
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome, SendBatch, SendLogKey
 from notifier.ports.push import SendLog
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
-from tests.flow.user_with_quiet_hours import QUIET
+from tests.flow.alert_counts_and_outcomes import SOON, alert_count, alert_counts, alert_outcomes, phone
+from tests.flow.alerts_of_one_user import QUIET
 from tests.support.in_memory_system import Stage
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.audience.tiers import TIERS, SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind, Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.operations.audience_count import AudienceCounter
@@ -16,7 +16,7 @@ def test_count_equals_the_snapshots_and_includes_suppressed_users() -> None:
     audience = AudienceCounter(sets=stage.state.sets).count(NOVA, Lane.CELEBRITY)
     stage.mention("nova")
     stage.deliver()
-    snapshots = list(stage.state.archive.audience_snapshots(stage.bursts()[0]))
+    snapshots = list(stage.state.store_scan.audience_snapshots(stage.bursts()[0]))
     assert (audience.followers, audience.planned_followers) == (7, 100_000_000)  # so that she is a celebrity here
     assert {tier: audience.tiers[tier] for tier in TIERS} == {
         tier: sum(count(snapshot.tiers[tier]) for snapshot in snapshots) for tier in TIERS

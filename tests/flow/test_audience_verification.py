@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import inf
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch

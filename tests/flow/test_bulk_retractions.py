@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import MAX_MENTIONERS
 from notifier.domain.bursts.retraction import RetractionCause, tweet_key
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
-from notifier.flow.sequencing import retraction_settlement
+from notifier.flow.sequencing import retracted_burst_updates
 from notifier.wiring.sequencing import build_retraction_settlement
 from tests.flow.retraction_steps import (
     RecordsBatchSizes,
@@ -19,8 +19,8 @@ from tests.flow.retraction_steps import (
     mentioners,
     newest_burst,
 )
+from tests.support.failing_and_corrupt_ports import CorruptHead
 from tests.support.in_memory_system import LYRA, Stage
-from tests.support.ports_with_failing_calls import CorruptHead
 
 
 def test_burst_with_unnamed_authors_names_one_after_deletions() -> None:
@@ -123,7 +123,7 @@ def test_unreadable_head_does_not_block_other_accounts() -> None:
 
 def test_erasure_of_many_mentions_runs_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, batch_size = Stage(), 4
-    monkeypatch.setattr(retraction_settlement, "MENTIONS_PER_BATCH", batch_size)
+    monkeypatch.setattr(retracted_burst_updates, "MENTIONS_PER_BATCH", batch_size)
     for n in range(batch_size):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
     append_to_log_only(stage, ERASED_TYPE, user="eve")

@@ -13,7 +13,7 @@ from notifier.flow.inbox.page import BADGE_LIMIT
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size
 from notifier.ports.pull_index import SubjectList, SubjectLists
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.support.interleavings.cached_api_processes import (
     FIRST,
     KIM,

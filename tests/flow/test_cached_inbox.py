@@ -18,7 +18,7 @@ from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.page_deadline_and_breaker import PageDeadline
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.inbox import Timeline
-from notifier.ports.viewer_facts import People
+from notifier.ports.viewers_preferences_user_blocks import People
 from notifier.wiring.inbox import build_inbox
 from tests.cli.in_memory_read_ports import reads_of
 from tests.flow.two_api_processes import KIM, Processes, warm_processes

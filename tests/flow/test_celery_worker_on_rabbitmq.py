@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import Pool, Step
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.slice_and_pool import Pool, Step
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
 from tests.flow.celery_worker_runner import Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
 

@@ -6,14 +6,14 @@ from typing import cast
 
 import pytest
 
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.burst_walk import RUN_LENGTH
 from notifier.flow.inbox.page import Badge
-from notifier.flow.inbox.viewer_cache import viewer_scopes
+from notifier.flow.inbox.viewer_and_page_cache import viewer_scopes
 from notifier.ports.inbox import Timeline
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.cli.in_memory_read_ports import reads_of

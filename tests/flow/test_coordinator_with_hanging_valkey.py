@@ -5,12 +5,12 @@ import signal
 from time import monotonic
 
 from notifier import topics
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.redis import RedisLiveBus, RedisPullIndex, connect
 from notifier.adapters.redis.connect import TIMEOUT
-from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.engines.engine_process import suspend
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.clock import CountedNonces
+from tests.support.fakes.clock_and_nonces import CountedNonces
 from tests.support.in_memory_system import NOVA, Stage
 
 __all__ = ["valkey", "valkey_server"]

@@ -7,11 +7,11 @@ import pytest
 
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import Bits, no_members
-from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS
 from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
-from notifier.flow.indexing.tier_rule import load_tier_rule
+from notifier.flow.indexing.custom_tier_rule import load_tier_rule
 from notifier.flow.operations.audience_count import AudienceCounter
 from notifier.wiring.delivery import build_slice_worker
 from tests.docs.document_pages import Page
@@ -120,7 +120,7 @@ def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str,
     assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
     assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
     assert all(cause in letter.cause for letter in letters)
-    assert (stage.reached(), list(stage.state.archive.audience_snapshots(stage.bursts()[0]))) == (set(), [])
+    assert (stage.reached(), list(stage.state.store_scan.audience_snapshots(stage.bursts()[0]))) == (set(), [])
     assert system.metrics.tier_rule_failures._value.get() >= MAX_ATTEMPTS * len(letters)
     assert stage.sees("kim") == ["mention:nova#1"]
 

@@ -13,7 +13,7 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 from tests.support.simulator.durable_state import DurableState
 
 LANE = topics.FOLLOWS

@@ -7,20 +7,22 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import POOL_TIMINGS, Pool, Retry, Step
-from notifier.domain.delivery.throttle import RAMP
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, Pool, Retry, Step
+from notifier.domain.delivery.throttle_and_backpressure import RAMP
 from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
+from tests.support.failing_and_corrupt_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.ports_with_failing_calls import FailingPort, FailingRecords
 
 
 def final_facts(stage: Stage, tier: Tier) -> set[Fact]:
-    [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
+    [progress] = [
+        progress for progress in stage.state.store_scan.burst_progress() if progress.plan.burst.subject == NOVA
+    ]
     statuses = [
         status
         for status in progress.slice_states.values()
@@ -65,7 +67,7 @@ def test_duplicate_task_after_the_claim_expired_is_refused() -> None:
     stage.pass_time(seconds=3_600)
     work, slices = (
         build_slice_worker(stage.system()),
-        [slice_ for progress in stage.state.archive.burst_progress() for slice_ in progress.slice_states],
+        [slice_ for progress in stage.state.store_scan.burst_progress() for slice_ in progress.slice_states],
     )
     assert slices
     assert [work(slice_) for slice_ in slices] == [Retry(reason="the slice has ended")] * len(slices)
@@ -86,7 +88,7 @@ def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
         slice_ for slices in stage.state.queue.waiting.values() for slice_ in slices if slice_.step is Step.ROWS
     ]:
         assert isinstance(work(slice_), Retry)
-    before = list(stage.state.archive.rows(key))
+    before = list(stage.state.store_scan.rows(key))
     assert before
     burst = stage.state.bursts.read([key])[key]
     later = burst.opened_at + timedelta(seconds=3)
@@ -94,7 +96,7 @@ def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
     stage.pass_time(seconds=61)
     stage.deliver()
     assert final_facts(stage, Tier.P1) == {Fact.DONE}
-    rows = list(stage.state.archive.rows(key))
+    rows = list(stage.state.store_scan.rows(key))
     assert {stored.row.opened_at for stored in rows} == {opened}
     assert len(rows) == len({(stored.member_range, stored.row.tier) for stored in rows}) >= len(before)
 
@@ -110,7 +112,7 @@ def test_paused_tier_is_parked_and_resumes() -> None:
     assert final_facts(stage, Tier.P1) == set()
     assert final_facts(stage, Tier.P0) == {Fact.DONE}
     assert stage.sees("lee") == ["mention:nova#1"]
-    [progress] = [a for a in stage.state.archive.burst_progress() if a.plan.burst.subject == NOVA]
+    [progress] = [a for a in stage.state.store_scan.burst_progress() if a.plan.burst.subject == NOVA]
     parked = [s for s in progress.slice_states.values() if s.parked_by == {"t1"}]
     assert {(s.slice.tier, s.slice.step) for s in parked} == {(Tier.P1, Step.ROWS)}
     stage.pass_time(seconds=10)
@@ -141,12 +143,12 @@ def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     stage.state.clock.advance(POOL_TIMINGS[Pool.P2].expires_after)
     stage.deliver()
     assert final_facts(stage, Tier.P2) == {Fact.PULLED}
-    assert not [stored for stored in stage.state.archive.rows() if stored.row.tier is Tier.P2]
-    [progress] = [a for a in stage.state.archive.burst_progress() if a.plan.burst.subject == NOVA]
+    assert not [stored for stored in stage.state.store_scan.rows() if stored.row.tier is Tier.P2]
+    [progress] = [a for a in stage.state.store_scan.burst_progress() if a.plan.burst.subject == NOVA]
     pulled = [
         s.final_entry for s in progress.slice_states.values() if s.final_entry and s.final_entry.fact is Fact.PULLED
     ]
-    snapshots = list(stage.state.archive.audience_snapshots(progress.plan.burst))
+    snapshots = list(stage.state.store_scan.audience_snapshots(progress.plan.burst))
     people = sum(entry.people for entry in pulled if entry.slice.step is Step.ROWS)
     assert people == sum(snapshot.reached_count(Tier.P2) for snapshot in snapshots) > 0
     assert stage.sees("pat") == ["mention:nova#1"]

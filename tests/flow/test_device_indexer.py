@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
@@ -15,7 +15,7 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.flow.in_memory_device_indexer import PEOPLE, DeviceWorld
 from tests.flow.in_memory_graph_indexer import Corrupt, Fuse
 from tests.flow.port_with_callback import RunsAfterCall

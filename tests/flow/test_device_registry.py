@@ -15,7 +15,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     device_id,
 )
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from tests.flow.in_memory_device_indexer import PEOPLE, DeviceWorld, address_of
 from tests.flow.in_memory_graph_indexer import Fuse
 

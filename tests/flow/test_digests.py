@@ -20,10 +20,10 @@ from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
 from tests.support.domain_examples import EVE, burst
-from tests.support.fakes.clock import START
-from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.failing_and_corrupt_ports import FailingPort
+from tests.support.fakes.clock_and_nonces import START
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
-from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 LEE = UserId("lee")

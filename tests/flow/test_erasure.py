@@ -16,14 +16,14 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 from notifier.wiring.sequencing import build_retractor
 from tests.flow.in_memory_graph_indexer import Fuse
 from tests.flow.port_with_callback import RunsAfterCall
 from tests.flow.short_event_statuses import status_of
-from tests.support.fakes.clock import START
+from tests.support.failing_and_corrupt_ports import FailingHeads, FailingPort
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingHeads, FailingPort
 
 BOB = UserId("bob")
 TEXTS = ("bob's first", "bob's second", "bob edits")

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.flow.intake.router import COUNTS_TTL, FollowerCountCache
-from tests.support.fakes.audience import MemoryMemberSets
+from notifier.flow.intake.mention_router import COUNTS_TTL, FollowerCountCache
+from tests.support.fakes.activity_member_sets_and_follows import MemoryMemberSets
 from tests.support.fakes.bursts_and_sequence_heads import MemoryHeads
-from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.clock_and_nonces import ManualClock
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 
 
 class CountedSets(MemoryMemberSets):

@@ -10,9 +10,9 @@ import pytest
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, NO_SUBJECT, GapFetch, GapPage, SeqRange
-from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.failing_and_corrupt_ports import FailingPort
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Stage
-from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 KIM, LEE = UserId("kim"), UserId("lee")

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.upstream.graph_changes import FollowAction
+from notifier.domain.upstream.graph_stream_records import FollowAction
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS, PreferencePatch
 from notifier.ports.audience import ShardBitmap
 from tests.flow.in_memory_graph_indexer import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fuse, Graph
-from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.activity_member_sets_and_follows import MemoryMemberSets
 
 
 def test_bitmap_has_followers_and_no_unfollowed_users() -> None:

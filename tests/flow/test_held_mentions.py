@@ -17,12 +17,12 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.flow.intake.held_mention_release import HeldMentionRelease, with_current_text
 from notifier.flow.operations.event_status import EventStatus
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from notifier.wiring.intake import build_router
 from tests.flow.in_memory_graph_indexer import Fuse
 from tests.flow.short_event_statuses import mention_counts, status_of
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingPort
 
 
 def release(stage: Stage, *holds: HeldMention, **ports: Any) -> list[HeldMention]:

@@ -9,8 +9,8 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.imports.importer import AccountImport, Import
-from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import ImportBatch
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.import_batches_and_key_sort import ImportBatch
 from tests.flow.in_memory_account_indexer import AccountWorld
 from tests.flow.in_memory_graph_indexer import Fuse, import_with_crashes
 from tests.support.fakes.follow_import import MemoryFollowRuns

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import BLOCK_BYTES
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import FollowAction
+from notifier.domain.upstream.graph_stream_records import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import Import
-from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import FollowEdges, NumericIdFollowEdges
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.import_batches_and_key_sort import FollowEdges, NumericIdFollowEdges
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, Fuse, Graph
 from tests.support.fakes.follow_import import MemoryFollowRuns
 

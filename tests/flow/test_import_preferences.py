@@ -13,10 +13,10 @@ from notifier.domain.users.import_rows import PreferenceRow
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import, PreferenceImport
-from notifier.ports.imports import ImportBatch
+from notifier.ports.import_batches_and_key_sort import ImportBatch
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_import_follows import IndexedLog
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 from tests.support.fakes.follow_import import MemoryFollowRuns
 
 

@@ -10,12 +10,12 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox import last_known_pages
+from notifier.flow.inbox import last_known_and_shared_pages
 from notifier.flow.inbox.inbox import UncachedInbox
-from notifier.flow.inbox.last_known_pages import MAX_PAGE_AGE, LastKnownPages
+from notifier.flow.inbox.last_known_and_shared_pages import MAX_PAGE_AGE, LastKnownPages
 from notifier.flow.inbox.page import Page
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
@@ -82,7 +82,7 @@ def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.Monkey
     stage.pass_time(seconds=MAX_PAGE_AGE.total_seconds() + 1)
     with pytest.raises(StoreUnavailable):
         opened(unavailable(tab))
-    monkeypatch.setattr(last_known_pages, "MAX_USERS", 2)
+    monkeypatch.setattr(last_known_and_shared_pages, "MAX_USERS", 2)
     pages, now = LastKnownPages(), page.view.now
     users = [UserId("a"), UserId("b"), UserId("c")]
     for user in users:

@@ -9,8 +9,8 @@ from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import StoreUnavailable
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.port_with_callback import RunsAfterCall
+from tests.support.failing_and_corrupt_ports import FailingPlans
 from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
-from tests.support.ports_with_failing_calls import FailingPlans
 
 
 def test_mentions_in_the_collapse_window_share_a_burst() -> None:
@@ -87,7 +87,7 @@ def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
         f"mention:nova#{seq}" for seq in range(10, 0, -1)
     ]
     assert stage.sees("pat") == ["mention:nova#10"]
-    assert {row.row.burst.seq for row in stage.state.archive.rows() if row.row.burst.subject == NOVA} == {
+    assert {row.row.burst.seq for row in stage.state.store_scan.rows() if row.row.burst.subject == NOVA} == {
         *range(1, 7),
         10,
     }

@@ -7,23 +7,23 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import SetKind, Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.plan import FollowerCounts, make_plan
-from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, Pool, Step
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, PUSH_STEPS, Pool, Step
 from notifier.domain.ids import Subject
-from notifier.flow.delivery.row_writer import RowWriter
 from notifier.flow.delivery.slice_worker import SliceLease
-from notifier.flow.indexing.bitmaps import SelfRepairingSets
+from notifier.flow.delivery.snapshot_and_row_writer import RowWriter
+from notifier.flow.indexing.bitmap_updates_and_repair import SelfRepairingSets
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBitmap
 from tests.support.contract_examples import NOVA, burst
-from tests.support.fakes.audience import MemoryMemberSets
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.activity_member_sets_and_follows import MemoryMemberSets
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryAudienceSnapshots, MemoryInboxStore
+from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, MemoryLedger
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 
 VIP, DAILY, MONTHLY, DORMANT = 1, 2, 3, 4
 SETS: Mapping[SetKind, Iterable[int]] = {

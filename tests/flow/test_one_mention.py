@@ -3,25 +3,25 @@
 import pytest
 
 from notifier import topics
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Dead, Pool, Retry
+from notifier.domain.delivery.slice_and_pool import Dead, Pool, Retry
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import Mark
 from notifier.flow.intake.gateway import IntakeStatus
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from notifier.wiring.delivery import build_slice_worker
+from tests.support.failing_and_corrupt_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.ports_with_failing_calls import BrokenWrites, FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 
 def facts(stage: Stage) -> set[Fact]:
     return {
         status.final_entry.fact
-        for progress in stage.state.archive.burst_progress()
+        for progress in stage.state.store_scan.burst_progress()
         for status in progress.slice_states.values()
         if status.final_entry
     }

@@ -2,15 +2,15 @@
 
 from datetime import timedelta
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import State
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.flow.operations.overview import BurstOverview, Overview
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.operations import build_overview
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.ports_with_failing_calls import FailingPort
 
 
 def shown_burst(overview: Overview) -> BurstOverview:

@@ -18,7 +18,7 @@ from notifier.flow.inbox.page import Badge, OpenedInbox, Page
 from notifier.flow.inbox.page_audit import Audit
 from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_reconciler
-from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryTimeline
 from tests.support.in_memory_system import NOVA, Openings, Stage
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import VIEWERS

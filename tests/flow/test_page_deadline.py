@@ -14,7 +14,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox.page_deadline_and_breaker import COLD_FACTOR, PageDeadline
 from notifier.ports.inbox import Timeline
-from notifier.ports.viewer_facts import People
+from notifier.ports.viewers_preferences_user_blocks import People
 from tests.flow.two_api_processes import KIM, Processes, warm_processes
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync

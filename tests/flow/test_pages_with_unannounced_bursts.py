@@ -18,9 +18,9 @@ from notifier.flow.inbox.page_audit import Audit
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
-from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.failing_and_corrupt_ports import FailingPort
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryTimeline
 from tests.support.in_memory_system import Openings, Stage
-from tests.support.ports_with_failing_calls import FailingPort
 from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")

@@ -4,12 +4,12 @@ from typing import Any
 
 from notifier.config.limits import DeadLetterSettings
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Dead, Done, Pool, Retry, Slice
+from notifier.domain.delivery.slice_and_pool import Dead, Done, Pool, Retry, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
+from tests.support.failing_and_corrupt_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
-from tests.support.ports_with_failing_calls import BrokenWrites, FailingPort
 
 STOPPED = Retry(reason="the pool is stopped by its dead-letter limit")
 
@@ -26,7 +26,7 @@ def broken(stage: Stage, **ports: Any) -> SliceWorker:
 
 
 def p1_slices(stage: Stage) -> list[Slice]:
-    bursts = stage.state.archive.burst_progress()
+    bursts = stage.state.store_scan.burst_progress()
     return sorted(
         (slice_ for progress in bursts for slice_ in progress.slice_states if slice_.pool is Pool.P1),
         key=str,
@@ -43,7 +43,7 @@ def fail(stage: Stage, slice_: Slice, work: SliceWorker) -> list[object]:
 
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
-    bursts = stage.state.archive.burst_progress()
+    bursts = stage.state.store_scan.burst_progress()
     statuses = [state for progress in bursts for state in progress.slice_states.values() if state.slice.pool is pool]
     return {state.final_entry.fact if state.final_entry else None for state in statuses}
 

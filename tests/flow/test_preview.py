@@ -8,11 +8,11 @@ import pytest
 from notifier.config.push import PushSettings
 from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.delivery import forecast
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
 from notifier.flow.operations.preview import AccountPreview
@@ -40,7 +40,7 @@ def preview(
 
 
 def snapshots(stage: Stage, key: BurstKey) -> list[AudienceSnapshot]:
-    return list(stage.state.archive.audience_snapshots(key))
+    return list(stage.state.store_scan.audience_snapshots(key))
 
 
 def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:

@@ -11,7 +11,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.ports.push import Provider
-from tests.flow.user_with_quiet_hours import KIM, alert_sizes, member, use_providers, with_apple
+from tests.flow.alerts_of_one_user import KIM, alert_sizes, member, use_providers, with_apple
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 

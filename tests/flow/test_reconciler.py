@@ -15,15 +15,15 @@ from notifier.domain.bursts.sequencer import Head
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.flow.delivery.reconciler import LOG_RETENTION, Reconciler
+from notifier.flow.delivery.publishing_and_index_reconciler import LOG_RETENTION, Reconciler
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.sequencing import build_publisher
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
-from tests.support.ports_with_failing_calls import FailingPort
 
 
 @dataclass(frozen=True)

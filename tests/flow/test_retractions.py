@@ -13,8 +13,8 @@ from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.sequencing import build_coordinator
 from tests.flow.port_with_callback import RunsAfterCall
 from tests.flow.retraction_steps import delete, delete_in_log_only, edit, mentioners, newest_burst
+from tests.support.failing_and_corrupt_ports import FailingBursts, FailingHeads
 from tests.support.in_memory_system import Stage
-from tests.support.ports_with_failing_calls import FailingBursts, FailingHeads
 
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))
 

@@ -5,15 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject
-from notifier.domain.upstream.graph_changes import FollowAction
+from notifier.domain.upstream.graph_stream_records import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS, SUBJECT_PREFERENCE_SETS, PreferencePatch
-from notifier.flow.indexing.bitmaps import SHARDS_PER_WRITE
+from notifier.flow.indexing.bitmap_updates_and_repair import SHARDS_PER_WRITE
 from notifier.ports.audience import ShardBitmap
 from tests.flow.in_memory_graph_indexer import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 
 def test_preference_is_in_its_bitmap_and_in_no_other() -> None:

@@ -9,7 +9,7 @@ from notifier import topics
 from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import UncachedInbox
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 

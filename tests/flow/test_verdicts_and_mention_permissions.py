@@ -15,8 +15,8 @@ from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.wiring.intake import build_router
 from tests.flow.short_event_statuses import mention_counts, status_of
+from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import LYRA, Stage
-from tests.support.ports_with_failing_calls import FailingPort
 
 
 def test_verdict_applies_to_next_mention_and_survives_entry_writes() -> None:

@@ -11,7 +11,7 @@ from redis import Redis
 from notifier.adapters.celery.app import queue_names, redis_broker_urls
 from notifier.adapters.celery.garbage_deleting_transport import ExpectedKeyTypes
 from notifier.adapters.valkey.server import ValkeyServer
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from tests.contracts.redis_garbage import STRINGS, replacements
 from tests.flow.celery_worker_runner import GATE_SUFFIX, Host, celery_host, enqueue, make_slice, wait_until
 

@@ -6,7 +6,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline
 from notifier.flow.inbox.shared_loads import DirectLoads
-from notifier.flow.inbox.viewer_cache import InboxAnswer
+from notifier.flow.inbox.viewer_and_page_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.inbox import build_inbox

@@ -10,10 +10,10 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import InboxItem, Page
-from notifier.flow.inbox.viewer_cache import InboxAnswer
+from notifier.flow.inbox.viewer_and_page_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
-from notifier.ports.viewer_facts import People
+from notifier.ports.viewers_preferences_user_blocks import People
 from tests.cli.in_memory_read_ports import reads_of
 from tests.flow.two_api_processes import KIM, Processes, inbox_of
 from tests.support.in_memory_system import Stage

@@ -33,13 +33,13 @@ from notifier.adapters.redis import (
 from notifier.adapters.redis.connect import RedisClient
 from notifier.api.app import create
 from notifier.domain.audience.activity import hour_of
-from notifier.domain.delivery.backlog import PoolBacklog
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.dispatch_backlog import PoolBacklog
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import Member
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.wiring.delivery import build_reconciler
-from tests.support.fakes.clock import CountedNonces
+from tests.support.fakes.clock_and_nonces import CountedNonces
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.in_memory_http_api import ApiClient, MemoryBackend

@@ -14,7 +14,7 @@ from litestar import Litestar
 from notifier.api.http_server import HUB_KEY
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.live.hub import LiveHub, OpenedBursts
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
 T = TypeVar("T")

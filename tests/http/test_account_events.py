@@ -2,11 +2,11 @@
 
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import contains
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import CHANGED_TYPE, SEEN_TYPE
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import ApiClient
 
 

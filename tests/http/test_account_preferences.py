@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from notifier.domain.audience.bitmap import from_offsets, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import DiskFull, LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import ApiClient
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

@@ -18,8 +18,8 @@ from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import NewestPositions, SubjectList, SubjectLists
 from tests.support.breakable_ports import BreakableActivity, PortErrors
-from tests.support.example_event import accept, event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import accept, event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import MemoryBackend
 
 HOUR = int(START.timestamp()) // 3600

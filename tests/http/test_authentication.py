@@ -17,8 +17,8 @@ from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, ApiClient
 
 NOW = int(START.timestamp())

@@ -17,7 +17,7 @@ from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, ApiClient, MemoryBackend
 from tests.support.token_issuer import VALID_CLAIMS, FakeIssuer, ed, pem, rsa, signed_with_public_key
 

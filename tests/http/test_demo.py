@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_client import COLLAPSE, HERE, demo_visitor

@@ -12,16 +12,16 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.api.background.request_limiters import DeviceRequestLimiter
-from notifier.concurrency_limits import BoundedExecutor, Bulkhead
+from notifier.concurrency_and_time_limits import BoundedExecutor, Bulkhead
 from notifier.domain.audience.bitmap import members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import MAX_DEVICES, DeviceUpdate
 from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
 from notifier.wiring.indexing import build_device_registry
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.fakes.api_threads import InlineThreads
 from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 

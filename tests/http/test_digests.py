@@ -13,8 +13,8 @@ from notifier.domain.users.digest import DigestSchedule
 from notifier.domain.users.subject_preferences import Volume
 from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
-from tests.support.example_event import accept, event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import accept, event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 U1 = UserId("u1")

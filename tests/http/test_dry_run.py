@@ -7,7 +7,7 @@ import pytest
 
 from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import ApiClient
 
 

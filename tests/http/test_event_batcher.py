@@ -18,7 +18,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.wiring.intake import build_gateway
 from tests.support.fakes.api_threads import GatedThreads
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import Stage
 
 

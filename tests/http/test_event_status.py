@@ -5,18 +5,18 @@ from datetime import timedelta
 import pytest
 from httpx import Response
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.held_mention import ModerationDecision
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict
 from notifier.domain.delivery.plan import FollowerCounts
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.flow.operations.event_status import MAX_SEARCHED_RECORDS
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 

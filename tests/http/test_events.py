@@ -7,8 +7,8 @@ import pytest
 
 from notifier.domain.errors import DiskFull, LogUnavailable
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 BATCH = "application/cloudevents-batch+json"

@@ -13,8 +13,8 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from tests.http.error_response_checks import assert_problem
 from tests.support.domain_examples import burst
-from tests.support.example_event import event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 
 U1, NOVA, BOB = UserId("u1"), UserId("nova"), UserId("bob")

@@ -16,8 +16,8 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
 from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
-from tests.support.fakes.clock import START
+from tests.support.example_event_and_acceptance import event
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 ROUTES = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import ApiClient
 
 MARKS = "/v1/inbox/marks"

@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.error_response_checks import assert_problem
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"

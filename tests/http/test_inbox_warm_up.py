@@ -5,7 +5,7 @@ from time import monotonic, sleep
 import pytest
 
 from notifier.domain.upstream.validation import SEEN_TYPE
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import ApiClient
 
 

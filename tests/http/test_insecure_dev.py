@@ -11,7 +11,7 @@ from notifier.domain.errors import BadSetting
 from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
 from tests.http.test_authorization import MATRIX, OPEN, SERVICE, STREAMS, USER
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import SERVICE_KEY, ApiClient, MemoryBackend
 
 INSECURE = Settings(insecure_dev=True)

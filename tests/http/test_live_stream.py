@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.live.hub import MAX_FACTS_AGE
-from notifier.flow.live.stream_events import MAX_QUEUED_BURSTS
+from notifier.flow.live.streams_and_events import MAX_QUEUED_BURSTS
 from tests.http.live_stream_client import LiveBackend, OpenStream, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from notifier.api.background.overview_snapshots import SharedSnapshots
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, LimitKind
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from tests.http.demo_client import demo_visitor
 from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import ScriptedReader
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 

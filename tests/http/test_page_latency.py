@@ -8,13 +8,13 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from notifier.adapters.redis.push_limits import RedisInboxLatencyReport
+from notifier.adapters.redis.push_limits_and_reports import RedisInboxLatencyReport
 from notifier.api.background.page_latency import MIN_PAGES, REPORT_WINDOW, PageLatency, p99
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.api_threads import InlineThreads
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.in_memory_http_api import MemoryBackend
 
 __all__ = ["valkey", "valkey_server"]

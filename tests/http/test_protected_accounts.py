@@ -11,11 +11,11 @@ import pytest
 from litestar.testing import TestClient
 
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.ports.audience import ShardBitmap
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 
 SECRET_COUNT = 300

@@ -14,7 +14,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import WAIT_LIMIT, LiveBackend, event_types, run_live
-from tests.support.example_event import accept, event
+from tests.support.example_event_and_acceptance import accept, event
 from tests.support.in_memory_http_api import SERVICE_KEY, ApiClient, MemoryBackend
 
 T1 = {"tweet": "te1", "author": "ada"}

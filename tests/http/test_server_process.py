@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.running_service import until
 from tests.http.error_response_checks import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event_and_acceptance import event
 from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.flow.live.stream_events import PAGE_SIZE
+from notifier.flow.live.streams_and_events import PAGE_SIZE
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
 from tests.http.test_live_stream import BURST_WINDOW
 

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.live.stream_events import PAGE_SIZE
+from notifier.flow.live.streams_and_events import PAGE_SIZE
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

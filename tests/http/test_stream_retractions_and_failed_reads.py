@@ -14,7 +14,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import MAX_FACTS_AGE
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 U1 = UserId("u1")
 NOVA = "mention:nova"

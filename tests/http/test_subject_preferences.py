@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from notifier.domain.audience.bitmap import members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import DiskFull, LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.event_log import Record
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.event_log_and_dead_letters import Record
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.http.error_response_checks import assert_problem
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import ApiClient
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

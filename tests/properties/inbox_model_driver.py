@@ -19,7 +19,7 @@ from notifier.domain.upstream.validation import (
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import PreferencePatch, Volume
 from notifier.domain.users.visibility import Mark, SeenToken
-from notifier.flow.delivery.reconciler import Reconciler
+from notifier.flow.delivery.publishing_and_index_reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, BurstItem, Page
@@ -28,7 +28,7 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.inbox import build_gap_fetch, build_versioned_preferences
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 from tests.cli.in_memory_read_ports import reads_of
 from tests.flow.two_api_processes import inbox_of
 from tests.flow.unreliable_redis import UnreliablePullIndex, UnreliableVersions, unreliable_state

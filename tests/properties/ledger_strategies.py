@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 
 from notifier.domain.audience.snapshot import SnapshotCounts
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice_and_pool import Slice
 from tests.support.domain_examples import NOON, burst, claim, entry, tally
 
 THROTTLES = ("t1", "t2", "t3")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags, from_offsets
-from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets
 
 DENSITIES = (0.0, 1e-5, 1e-3, 0.02, 0.0312, 0.0313, 0.0625, 0.07, 0.5, 0.99, 1.0)
 """Around the thresholds between the stored forms of a bitmap, and of the members in a row."""

@@ -8,7 +8,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.page import BurstItem
 from notifier.flow.live.hub import LiveHub
-from notifier.flow.live.stream_events import Listener, Stream, StreamEvent, StreamUpdate
+from notifier.flow.live.streams_and_events import Listener, Stream, StreamEvent, StreamUpdate
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.live_bus import MissedUpdates

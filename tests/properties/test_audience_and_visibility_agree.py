@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import contains, from_offsets
 from notifier.domain.audience.snapshot import take_snapshot
-from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind, ShardSets
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferences

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notifier.codec import SnapshotFacts, pack, pack_snapshot, unpack, unpack_snapshot
 from notifier.domain.audience.bitmap import Bits, count, from_offsets, members
 from notifier.domain.audience.snapshot import AudienceSnapshot, take_snapshot
-from notifier.domain.audience.tiers import SUPPRESSING_SETS, TIERS, SetKind, Tier, TierRule, by_activity
+from notifier.domain.audience.tiers_and_member_sets import SUPPRESSING_SETS, TIERS, SetKind, Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane

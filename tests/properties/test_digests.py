@@ -30,7 +30,7 @@ from notifier.flow.inbox.page import Entry, InboxView, OpenedInbox
 from notifier.flow.inbox.page_audit import Audit
 from notifier.metrics import Metrics
 from tests.support.domain_examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
 from tests.support.simulator.inbox_visits import run_sync
 

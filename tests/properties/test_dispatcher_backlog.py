@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.backlog import MIN_DEFERRAL, Backlog, QueueKey, QueuePosition
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.dispatch_backlog import MIN_DEFERRAL, Backlog, QueueKey, QueuePosition
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.scheduling import Credit, DispatchDecision, decide
-from notifier.domain.delivery.slice import Pool, Step
-from notifier.domain.delivery.throttle import TierLimit
+from notifier.domain.delivery.slice_and_pool import Pool, Step
+from notifier.domain.delivery.throttle_and_backpressure import TierLimit
 from tests.properties.ledger_strategies import SECONDS, burst_records, plans
 from tests.properties.test_dispatcher_decisions import CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT
 from tests.support.domain_examples import NOON, SECOND

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact, burst_progress
 from notifier.domain.delivery.scheduling import (
     POOL_CREDITS,
@@ -16,8 +16,8 @@ from notifier.domain.delivery.scheduling import (
     is_expired,
     yielding_bursts,
 )
-from notifier.domain.delivery.slice import Pool, Slice, Step
-from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
+from notifier.domain.delivery.slice_and_pool import Pool, Slice, Step
+from notifier.domain.delivery.throttle_and_backpressure import UNLIMITED, TierLimit
 from tests.properties.ledger_strategies import SECONDS, burst_records, plans
 from tests.support.domain_examples import NOON, SECOND, entry, plan_of, slice_of
 

@@ -16,12 +16,16 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.support.domain_examples import burst
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
-from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.clock_and_nonces import ManualClock
+from tests.support.fakes.inbox_rows_and_audience_snapshots import (
+    MemoryAudienceSnapshots,
+    MemoryInboxStore,
+    MemoryTimeline,
+)
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.delivery.accounting import recipient_totals
 from notifier.domain.delivery.ledger import Fact, State, burst_progress, fact_rank
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.recipient_totals_and_progress import recipient_totals
+from notifier.domain.delivery.slice_and_pool import Step
 from tests.properties.ledger_strategies import SECONDS, THROTTLES, BurstRecords, burst_records
 from tests.support.domain_examples import NOON
 

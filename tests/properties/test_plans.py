@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, TIERS_WITH_ALERTS, FollowerCounts, make_plan
-from notifier.domain.delivery.slice import PUSH_STEPS, Slice, Step
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Slice, Step
 from tests.support.domain_examples import burst
 
 COUNTS = st.lists(st.sampled_from([0, 0, 1, 700, SHARD_MEMBERS]) | st.integers(0, SHARD_MEMBERS), max_size=400)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.throttle import RAMP, UNLIMITED, Throttle, tier_limit
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
+from notifier.domain.delivery.throttle_and_backpressure import RAMP, UNLIMITED, Throttle, tier_limit
 from tests.support.domain_examples import HOUR, MINUTE, NOON
 
 

@@ -35,7 +35,7 @@ for current in sys.argv[1:]:
 
 def test_only_config_reads_the_environment() -> None:
     readers = [module.path for module in modules(*PRODUCT) if ENVIRONMENT & set(module.names_used())]
-    assert set(readers) <= {"notifier/config/loader.py"}
+    assert set(readers) <= {"notifier/config/settings_and_environment.py"}
 
 
 @pytest.mark.parametrize(

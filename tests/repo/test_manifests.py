@@ -12,7 +12,7 @@ from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, START_TIMEOUT
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.cli.supervisor.role_processes import ROLES
 from notifier.config import Settings, setting_entries
-from notifier.domain.delivery.slice import TIME_SHARE, Pool
+from notifier.domain.delivery.slice_and_pool import TIME_SHARE, Pool
 from tests.docs.command_line_check import check_command
 from tests.repo.manifests import (
     BASE,
@@ -27,7 +27,7 @@ from tests.repo.manifests import (
 )
 from tests.repo.repository_files import ROOT, pyproject
 from tests.support.in_memory_http_api import MemoryBackend
-from workers.slice_runner import POOLS
+from workers.slice_runner_and_pools import POOLS
 
 DEPLOYMENT_KINDS = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}
 MEGABYTE = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.inbox.stream_framework import ENVIRONMENT as FEED_PAGE_ENVIRONMENT
+from benchmarks.inbox.stream_framework_comparison import ENVIRONMENT as FEED_PAGE_ENVIRONMENT
 from benchmarks.peers.registry import PEERS
 from benchmarks.push.other_libraries import RIVALS
 from tests.repo.repository_files import ROOT, pyproject

@@ -19,10 +19,10 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import MIN_BITMAP_MEMBERS, RANGE_MEMBERS, InboxRows, cut_inbox_rows
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey
 from tests.support.contract_examples import NOVA
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 KEY = BurstKey(NOVA, 1)
 COUNT_ROWS = "SELECT count(*) FROM inbox"

@@ -19,7 +19,7 @@ from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from tests.services.inbox_rows_and_replaced_answers import MIXED, rows
 from tests.support.cassandra_keyspace import TIMEOUT_SECONDS, patient_queries
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 
 pytestmark = [
     pytest.mark.timeout(300),

@@ -8,23 +8,21 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cassandra.coordinator import LaneRecords, coordinator
-from benchmarks.cassandra.generated_history import InboxHistory
-from benchmarks.cassandra.large_bursts import SyntheticBursts, first
-from benchmarks.cassandra.layouts import PEOPLE, fill, layouts
+from benchmarks.cassandra.generated_bursts import InboxHistory, SyntheticBursts, first
+from benchmarks.cassandra.inbox_table_layouts import PEOPLE, fill, layouts
 from benchmarks.cassandra.lean_cql_client import FrameConnection
 from benchmarks.cassandra.range_widths import WIDTHS, RangeWidth, page
+from benchmarks.cassandra.sequencing_coordinator import LaneRecords, coordinator
 from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles, values
 from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
-from notifier.adapters.system_clock import SystemClock
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.codec import unpack
 from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from tests.support.cassandra_keyspace import patient_queries
-from tests.support.lossy_cassandra import ON_ENGINES, cluster, shared_cluster
+from tests.support.cassandra_keyspace import ON_ENGINES, cluster, patient_queries, shared_cluster
 
 __all__ = ["cluster", "shared_cluster"]
 

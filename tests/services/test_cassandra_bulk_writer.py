@@ -45,7 +45,7 @@ from tests.services.inbox_rows_and_replaced_answers import (
 from tests.services.tcp_proxy import tcp_proxy
 from tests.support.cassandra_keyspace import patient_queries
 from tests.support.contract_examples import NOVA
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 
 pytestmark = [
     pytest.mark.timeout(300),

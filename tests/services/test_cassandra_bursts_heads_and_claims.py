@@ -13,16 +13,17 @@ from notifier.adapters.cassandra import (
     CassandraRecentBursts,
     Cluster,
 )
-from notifier.adapters.cassandra.schema.partitioning import BUCKETS
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import BUCKETS
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.inbox import InboxPosition
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention, slice_of
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

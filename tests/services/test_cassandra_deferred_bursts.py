@@ -9,12 +9,12 @@ import pytest
 from notifier.adapters.cassandra import CassandraDeferredBursts, CassandraLedger, Cluster
 from notifier.adapters.cassandra.driver.session import PLAIN
 from notifier.adapters.cassandra.stores.deferred_bursts import FULL_SCAN_INTERVAL_MS, WAKE_BUCKETS
-from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import NOVA, plan
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

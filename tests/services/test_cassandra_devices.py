@@ -9,8 +9,9 @@ from notifier.adapters.cassandra import CassandraDevices, Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceUpdate, FirebaseToken, removal_of
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

@@ -31,16 +31,16 @@ from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, all_members, members, no_members
 from notifier.domain.audience.follows import BlockFollows
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.support.cassandra_keyspace import keyspace, patient_queries, truncated
 from tests.support.contract_examples import NOVA, burst
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 
 pytestmark = [
     pytest.mark.timeout(180),

@@ -19,14 +19,15 @@ from notifier.adapters.cassandra.stores.open_bursts import (
     SLOT_MS,
     UnfinishedBursts,
 )
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import NOVA, ORION, plan, slice_of
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

@@ -15,10 +15,11 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import tweet_key
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.errors import StoreUnavailable
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import NOVA, burst, mention
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

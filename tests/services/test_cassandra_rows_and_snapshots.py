@@ -36,7 +36,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.services.inbox_rows_and_replaced_answers import KEY, MIXED, handler_with, rows, stored_row_count
 from tests.support.contract_examples import NOVA, audience_snapshot
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 
 pytestmark = [
     pytest.mark.timeout(300),

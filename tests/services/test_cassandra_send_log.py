@@ -6,13 +6,14 @@ import pytest
 
 from notifier.adapters.cassandra import CassandraSendLog, Cluster
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import SendBatch, SendLogKey
+from tests.support.cassandra_keyspace import ON_ENGINES, cluster, shared_cluster
 from tests.support.contract_examples import NOVA
-from tests.support.fakes.clock import START
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["cluster", "shared_cluster"]
 

@@ -13,16 +13,17 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     Cluster,
 )
-from notifier.adapters.cassandra.stores.leases_throttles_audit import audit_entries
-from notifier.domain.audience.tiers import Tier
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import audit_entries
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.event_log import DeadLetter
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
+from notifier.ports.event_log_and_dead_letters import DeadLetter
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
+from tests.support.lossy_cassandra import LOST, LossyCluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

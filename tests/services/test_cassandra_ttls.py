@@ -18,7 +18,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import SetKind, Tier
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,
@@ -27,18 +27,18 @@ from notifier.domain.bursts.held_mention import (
 )
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import SequencedMention
-from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import BurstKey, Platform, UserId
 from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.ports.audience import ActiveSetEntry
 from notifier.ports.bursts import MentionOutcome
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
+from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster
 from tests.support.contract_examples import EVENT, NOVA, burst, event, mention, plan, slice_of
-from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 

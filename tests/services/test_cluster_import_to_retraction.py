@@ -28,10 +28,10 @@ from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
-from notifier.wiring.system import System, build_system
+from notifier.wiring.shared_parts import System, build_system
 from tests.services.data_folder_on_engines import prepare_folder
 from tests.services.wait_for_engine_change import wait_until
-from tests.support.example_event import accept
+from tests.support.example_event_and_acceptance import accept
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
@@ -167,7 +167,7 @@ def reached_by_tier(service: Service) -> Mapping[str, int]:
     """Return the members reached by the followers' first burst, according to the ledger."""
     [burst_progress] = [
         progress
-        for progress in service.profile.ports().archive.burst_progress()
+        for progress in service.profile.ports().store_scan.burst_progress()
         if progress.plan.burst.subject.kind is Kind.MENTION
     ]
     members_reached = {"p0": 0, "p1": 0, "p2": 0}

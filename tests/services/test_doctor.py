@@ -17,7 +17,7 @@ import pytest
 from notifier.config import Settings
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.profiles import choose
-from tests.support.lossy_cassandra import ON_ENGINES
+from tests.support.cassandra_keyspace import ON_ENGINES
 
 INSPECTED_WITHIN = 20.0
 """Seconds; an idle machine needs five."""

@@ -18,7 +18,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Consumer, Logged
+from notifier.ports.event_log_and_dead_letters import Consumer, Logged
 from tests.contracts.consumer_forks import start_consumer
 from tests.contracts.event_log_backends import KafkaLogs, in_kafka
 from tests.contracts.event_log_steps import (

@@ -14,7 +14,7 @@ from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.kafka import brokers
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable, Poison
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from notifier.topics import MENTIONS
 from tests.services.wait_for_engine_change import wait_until
 

@@ -13,7 +13,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 
 from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS
 from notifier.adapters.kafka.topics import load_topics, migrate
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 from tests.contracts.event_log_backends import KafkaLogs, in_kafka
 from tests.contracts.event_log_steps import KEYS, PARTITION_COUNT, STREAM, append, commit, keys, poll
 from tests.services.wait_for_engine_change import wait_until

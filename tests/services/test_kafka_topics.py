@@ -12,7 +12,7 @@ import pytest
 
 from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate, pending_migration_steps
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITION_COUNTS
 from tests.services.wait_for_engine_change import wait_until
 

@@ -18,7 +18,7 @@ from notifier.adapters.kafka.workarounds import (
     has_unassigned_partitions,
 )
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from notifier.topics import MENTIONS, MENTIONS_STANDARD
 from tests.services.wait_for_engine_change import wait_until
 

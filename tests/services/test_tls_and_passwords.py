@@ -27,7 +27,7 @@ from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine_process import Security, free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import (
     BadSetting,
     CacheUnavailable,
@@ -37,16 +37,16 @@ from notifier.domain.errors import (
     StoreUnavailable,
     UnusableEnvironment,
 )
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import ClusterProfile
 from notifier.topics import GROUPS, MENTIONS
 from tests.contracts.test_sequence_heads import FIRST
 from tests.services.tcp_proxy import tcp_proxy
+from tests.support.cassandra_keyspace import ON_ENGINES
 from tests.support.certificate_authority import Authority
 from tests.support.contract_examples import NOVA
 from tests.support.engines import WITHOUT_FLUSHES
-from tests.support.lossy_cassandra import ON_ENGINES
 
 pytestmark = [pytest.mark.thorough, *ON_ENGINES]
 

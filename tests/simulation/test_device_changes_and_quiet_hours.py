@@ -12,7 +12,7 @@ from notifier.domain.push.send_log import SilentReason
 from tests.support.simulator.checks import run_and_check
 from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import crash, failing_call, points, stall
 from tests.support.simulator.scenarios.devices import device_changes, device_retries
-from tests.support.simulator.scenarios.quiet_hours import after_quiet_hours, quiet_hours
+from tests.support.simulator.scenarios.quiet_hours_and_several_days import after_quiet_hours, quiet_hours
 from tests.support.simulator.script import FailureMode
 
 pytestmark = pytest.mark.timeout(300)

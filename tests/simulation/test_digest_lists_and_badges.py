@@ -1,7 +1,7 @@
 """Lists and badges of digest readers match the oracle over some days."""
 
 from tests.support.simulator.checks import violations_of
-from tests.support.simulator.scenarios.quiet_hours import several_days
+from tests.support.simulator.scenarios.quiet_hours_and_several_days import several_days
 from tests.support.simulator.simulation import Simulation
 
 

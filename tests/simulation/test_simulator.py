@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import get_type_hints
 
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.ports.event_log import Consumer
+from notifier.ports.event_log_and_dead_letters import Consumer
 from tests.repo.repository_files import ROOT
-from tests.support.fakes.coordination import MemoryQueue
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryQueue
 from tests.support.simulator.port_proxy import SPLIT, WITHOUT_EFFECT
 from tests.support.simulator.random_script import random_script
 from tests.support.simulator.run_and_shorten import Trial, shortened, trial

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.ids import Member
-from notifier.ports.event_log import Consumer, Logged, Record
+from notifier.ports.event_log_and_dead_letters import Consumer, Logged, Record
 from notifier.ports.inbox_cache_freshness import ChangesSince, FeedPosition
-from tests.support.fakes.audience import MemoryActivity
+from tests.support.fakes.activity_member_sets_and_follows import MemoryActivity
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
-from tests.support.fakes.coordination import MemoryThrottles
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryThrottles
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.fakes.inbox import MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.push import MemoryInboxLatencyReport
 from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure, MemoryRecentEvents
 

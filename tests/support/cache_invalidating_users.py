@@ -7,7 +7,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesChange, 
 from notifier.domain.users.subject_preferences import PreferenceChange
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.inbox_cache_freshness import ALL_MEMBERS
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 from tests.support.fakes.inbox_cache_freshness import MemoryVersions
 from tests.support.fakes.viewer_facts import MemoryPeople
 

@@ -1,4 +1,4 @@
-"""Creates a keyspace per process for contract tests, and empties it before each test."""
+"""Fixtures of a Cassandra keyspace per process, emptied before each test."""
 
 import hashlib
 import os
@@ -7,8 +7,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from notifier.adapters.cassandra import AsyncQueries, CassandraAccess, Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
+from notifier.devkit.engines.maven import missing_tools
+from tests.support.fakes.clock_and_nonces import ManualClock
+
+ON_ENGINES = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
+    ),
+]
+
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 TIMEOUT_SECONDS = 30.0
@@ -62,3 +74,19 @@ def truncated(cluster: Cluster) -> Cluster:
     for truncation in [session.execute_async(f"TRUNCATE {table}", timeout=TIMEOUT_SECONDS) for table in filled]:
         truncation.result()
     return cluster
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
+    with keyspace(cassandra) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Cluster:
+    return truncated(shared_cluster)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()

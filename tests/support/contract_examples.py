@@ -4,14 +4,14 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice_and_pool import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 ORION = Subject(Kind.MENTION, UserId("orion"))

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Subject, UserId
 from notifier.ports.audience import ShardBitmap
-from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.activity_member_sets_and_follows import MemoryMemberSets
 from tests.support.in_memory_system import NOVA
 
 

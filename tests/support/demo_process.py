@@ -13,7 +13,7 @@ from urllib.request import ProxyHandler, build_opener
 from notifier.api.demo.traffic import STORM_CELEBRITIES
 from notifier.config import environment_without_settings
 from notifier.devkit.check.http_client import HttpClient, HttpResponse, get_patiently
-from notifier.devkit.check.notifier_instance import end_with_parent
+from notifier.devkit.check.notifier_and_engine_processes import end_with_parent
 from notifier.domain.errors import NotRunning
 from notifier.domain.ids import BurstKey, Kind, Subject
 

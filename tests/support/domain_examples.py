@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
 from notifier.domain.audience.snapshot import SnapshotCounts
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.delivery.ledger import Claim, Fact, LedgerEntry
 from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice_and_pool import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Marks, Viewer

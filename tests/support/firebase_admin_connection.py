@@ -10,17 +10,17 @@ from datetime import timedelta
 from functools import cache
 from urllib.parse import urlsplit
 
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.push import FcmSender
 from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
-from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers import FakeFcm
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.alert_sender_builders import Google, Wire
+from tests.support.apns_and_fcm_senders import Google, Wire
 from tests.support.domain_examples import NOON
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.push_credentials import (
     GOOGLE_EMAIL,
     GOOGLE_KEY_ID,

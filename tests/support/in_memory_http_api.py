@@ -19,19 +19,19 @@ from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
 from notifier.consumer_loop import build_stream_processor
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.delivery.plan import FollowerCounts
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
-from notifier.wiring.system import build_system
+from notifier.wiring.shared_parts import build_system
 from tests.support.breakable_ports import (
     BreakableActivity,
     BreakableBackpressure,
@@ -44,23 +44,27 @@ from tests.support.breakable_ports import (
     PortErrors,
 )
 from tests.support.cache_invalidating_users import CacheInvalidatingPeople
-from tests.support.example_event import event
-from tests.support.fakes.archive import MemoryArchive
-from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryFollows, MemoryMemberSets
+from tests.support.example_event_and_acceptance import event
+from tests.support.fakes.activity_member_sets_and_follows import (
+    MemoryActiveHours,
+    MemoryActiveSets,
+    MemoryFollows,
+    MemoryMemberSets,
+)
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
-from tests.support.fakes.clock import CountedNonces, ManualClock
-from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
+from tests.support.fakes.clock_and_nonces import CountedNonces, ManualClock
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs, MemoryLeases, MemoryQueue
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.inbox_cache_freshness import (
     MemoryVersions,
     MemoryViewerLapses,
     MemoryViewerVersionReader,
     MemoryViewerVersionWriter,
 )
-from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
+from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryAudienceSnapshots, MemoryInboxStore
+from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.preferences_and_user_blocks import (
@@ -80,7 +84,8 @@ from tests.support.fakes.push import (
 )
 from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
-from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.store_scan import MemoryStoreScan
+from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 SECRET = "a secret of these tests, and of nobody else"
@@ -151,7 +156,7 @@ class MemoryBackend:
             send_log=MemorySendLog(),
             push_suppressions=MemoryPushSuppressions(self.people, self.directory),
             leases=MemoryLeases(),
-            archive=MemoryArchive(self.bursts, ledger, snapshots, inbox),
+            store_scan=MemoryStoreScan(self.bursts, ledger, snapshots, inbox),
             pull=pull,
             recent_events=self.recent,
             token_buckets=MemoryTokenBuckets(clock),

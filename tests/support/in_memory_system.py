@@ -9,11 +9,11 @@ from notifier import topics
 from notifier.config import Settings
 from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
-from notifier.domain.delivery.slice import Pool, Slice, SliceResult
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.slice_and_pool import Pool, Slice, SliceResult
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
 from notifier.domain.upstream.validation import FOLLOWED_TYPE, MENTIONED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.delivery.dispatcher import Dispatcher
@@ -24,10 +24,10 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.ports.ledger import StoredRow
+from notifier.ports.ledger_claims_and_store_scan import StoredRow
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
-from notifier.wiring.system import System, build_system
-from tests.support.example_event import accept
+from notifier.wiring.shared_parts import System, build_system
+from tests.support.example_event_and_acceptance import accept
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionWriter
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import run_sync
@@ -88,7 +88,7 @@ class Stage:
             send_log=state.send_log,
             push_suppressions=state.push_suppressions,
             leases=state.leases,
-            archive=state.archive,
+            store_scan=state.store_scan,
             pull=state.pull,
             recent_events=state.recent_events,
             token_buckets=state.token_buckets,
@@ -234,7 +234,7 @@ class Stage:
         return sorted(key for key in self.state.bursts.by_key if key.subject == subject)
 
     def rows(self, subject: Subject = NOVA) -> list[StoredRow]:
-        return [stored for stored in self.state.archive.rows() if stored.row.burst.subject == subject]
+        return [stored for stored in self.state.store_scan.rows() if stored.row.burst.subject == subject]
 
     def reached(self, subject: Subject = NOVA) -> set[int]:
         """Return the members that the rows reach."""

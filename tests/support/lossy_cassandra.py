@@ -1,44 +1,18 @@
-"""A Cassandra cluster that loses responses; and empty keyspaces."""
+"""A Cassandra cluster that loses responses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteType
 
-from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.devkit.engines.maven import missing_tools
-from tests.support.cassandra_keyspace import keyspace, truncated
-from tests.support.fakes.clock import ManualClock
+from notifier.adapters.cassandra import Cluster
 
-ON_ENGINES = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
-    ),
-]
 LOST = [
     OperationTimedOut(),
     WriteTimeout(
         "", consistency=ConsistencyLevel.SERIAL, required_responses=1, received_responses=0, write_type=WriteType.CAS
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
-    with keyspace(cassandra) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(shared_cluster: Cluster) -> Cluster:
-    return truncated(shared_cluster)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 class LossyCluster(Cluster):

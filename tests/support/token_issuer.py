@@ -17,7 +17,7 @@ from notifier.api.auth.authenticators import Authenticator, build_authenticator
 from notifier.api.auth.issuer_keys import FetchedKeys
 from notifier.api.auth.tokens import IssuerTokenVerifier
 from notifier.domain.errors import IssuerUnavailable
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_http_api import MemoryBackend
 
 NAME, AUDIENCE = "https://id.example", "inbox"

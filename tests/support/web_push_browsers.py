@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from notifier.adapters.push.webpush.encrypted_message import MessageKeyPair
 from notifier.adapters.push.webpush.sender import WebPushSender
-from notifier.adapters.push.webpush.vapid import MessageKeyPair, Vapid
+from notifier.adapters.push.webpush.vapid import Vapid
 from notifier.devkit.fake_providers.behavior import ProviderScript
 from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.devkit.fake_providers.fake_devices import FakePhone
@@ -18,9 +19,9 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.alert_sender_builders import ALERT, LONG_AGO, Wire, sent
+from tests.support.apns_and_fcm_senders import ALERT, LONG_AGO, Wire, sent
 from tests.support.domain_examples import NOON
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.push_credentials import apple_key, pem
 
 ORIGINS = {

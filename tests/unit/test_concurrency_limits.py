@@ -9,7 +9,7 @@ from threading import Event, Lock
 import pytest
 
 from notifier.api.request_threads import RequestThreads
-from notifier.concurrency_limits import BoundedExecutor, Bulkhead, InFlightLimit, Threads, TooManyWaiting
+from notifier.concurrency_and_time_limits import BoundedExecutor, Bulkhead, InFlightLimit, Threads, TooManyWaiting
 from notifier.domain.errors import StoreUnavailable
 
 SHORT, LONG = timedelta(milliseconds=10), timedelta(seconds=30)

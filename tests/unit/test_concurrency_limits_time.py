@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.concurrency_limits import LATE_TIMER_SECONDS, limited
+from notifier.concurrency_and_time_limits import LATE_TIMER_SECONDS, limited
 
 LIMIT = timedelta(seconds=0.1)
 

@@ -12,8 +12,8 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import DiskFull, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.event_log import DeadLetter, Logged, Record
-from tests.support.fakes.clock import ManualClock
+from notifier.ports.event_log_and_dead_letters import DeadLetter, Logged, Record
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.dead_letters import MemoryDeadLetterTallies
 
 P0, P1 = "mentions/0", "mentions/1"

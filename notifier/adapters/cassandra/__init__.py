@@ -11,19 +11,26 @@ from notifier.adapters.cassandra.schema.migrate import (
     pending_migrations,
     require_schema,
 )
-from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.audience_snapshots import CassandraAudienceSnapshots
 from notifier.adapters.cassandra.stores.burst_change_feed import CassandraBurstChanges, CassandraViewerLapses
-from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
+from notifier.adapters.cassandra.stores.bursts_and_sequence_heads import (
+    CassandraBursts,
+    CassandraHeads,
+    CassandraRecentBursts,
+)
 from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraDeadLetterTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.adapters.cassandra.stores.inbox_rows import CassandraInbox
 from notifier.adapters.cassandra.stores.inbox_timeline import CassandraTimeline
-from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import (
+    CassandraEpochs,
+    CassandraLeases,
+    CassandraThrottles,
+)
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
-from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
+from notifier.adapters.cassandra.stores.member_sets_and_active_sets import CassandraActiveSets, CassandraMemberSets
 from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
 from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraAccountPreferences,
@@ -31,10 +38,14 @@ from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraSubjectPreferences,
     CassandraUserBlocks,
 )
-from notifier.adapters.cassandra.stores.retractions import CassandraErasureTargets, CassandraRetractions
+from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
+    CassandraErasureTargets,
+    CassandraRetractions,
+)
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
-from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
-from notifier.adapters.cassandra.stores.viewer_facts import CassandraPeople
+from notifier.adapters.cassandra.stores.store_scan import CassandraStoreScan
+from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory
+from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
 
 __all__ = [
     "AsyncQueries",
@@ -42,7 +53,6 @@ __all__ = [
     "CassandraAccountFlags",
     "CassandraAccountPreferences",
     "CassandraActiveSets",
-    "CassandraArchive",
     "CassandraAudienceSnapshots",
     "CassandraAuthorVerdicts",
     "CassandraBurstChanges",
@@ -69,6 +79,7 @@ __all__ = [
     "CassandraRetractions",
     "CassandraSendLog",
     "CassandraStatus",
+    "CassandraStoreScan",
     "CassandraSubjectPreferences",
     "CassandraThrottles",
     "CassandraTimeline",

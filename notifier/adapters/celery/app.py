@@ -20,7 +20,7 @@ from notifier.adapters.celery.garbage_deleting_transport import (
 )
 from notifier.config.setting_field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
-from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, TIME_SHARE, Pool, Slice
 from notifier.metrics import Metrics
 
 REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}

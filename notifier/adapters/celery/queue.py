@@ -19,7 +19,7 @@ from notifier.adapters.celery.app import (
 )
 from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
 from notifier.config.setting_field import split_url
-from notifier.domain.delivery.slice import Pool, Slice
+from notifier.domain.delivery.slice_and_pool import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
 

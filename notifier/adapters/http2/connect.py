@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from select import POLLIN, POLLOUT
 from threading import Thread
 
-from notifier.adapters.http2.limits import Origin
+from notifier.adapters.http2.request import Origin
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Function from host and port to IP addresses, best first. Raises OSError or ValueError."""

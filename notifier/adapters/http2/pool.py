@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from notifier.adapters.http2.connect import PendingConnection
 from notifier.adapters.http2.connection_protocol import Http2Connection
-from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import FinishedRequest, Request
+from notifier.adapters.http2.limits import Http2Limits
+from notifier.adapters.http2.request import FinishedRequest, Origin, Request
 from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.ports.push import NoReply
 

@@ -1,10 +1,46 @@
-"""State of one HTTP/2 request: bytes sent and response received."""
+"""Request origins, and the state of one HTTP/2 request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import urlsplit
 
-from notifier.adapters.http2.limits import Origin
+from notifier.adapters.http2.hpack import encode_fields
 from notifier.ports.push import NoReply, Post, Reply
+
+DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Origin of requests, such as `https://api.push.apple.com`."""
+
+    host: str
+    port: int
+    is_secure: bool
+    encoded_headers: bytes
+    """Encoded headers at the beginning of every request to this origin."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse an origin. Raises ValueError."""
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        if parts.scheme not in DEFAULT_PORTS or not (host and text.isascii() and text.isprintable()):
+            raise ValueError(f"not an origin: {text[:80]!r}")
+        if (
+            parts.path
+            or parts.query
+            or parts.fragment
+            or "@" in parts.netloc
+            or any(character in host for character in "% \\")
+        ):
+            raise ValueError(f"more than an origin: {text[:80]!r}")
+        bracketed_host = f"[{host}]" if ":" in host else host
+        authority = bracketed_host if port == DEFAULT_PORTS[parts.scheme] else f"{bracketed_host}:{port}"
+        encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
+        return cls(host=host, port=port, is_secure=parts.scheme == "https", encoded_headers=encoded_headers)
+
 
 NOT_QUEUED = 1 << 62
 """`end_offset` of a request that is not queued completely: more bytes than any connection sends."""
@@ -53,6 +89,17 @@ class Request:
 
 
 FinishedRequest = tuple[Request, Reply | NoReply]
+
+
+def is_valid_request(post: Post) -> bool:
+    """Return whether the path and the header values are valid.
+
+    Some providers answer an invalid request with a connection error, which also fails the other requests in flight.
+    """
+    path = post.path
+    if not (path[:1] == "/" and path.isascii() and path.isprintable() and " " not in path):
+        return False
+    return all(value.isprintable() for _, value in post.headers)
 
 
 def parse_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:

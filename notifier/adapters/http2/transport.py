@@ -8,9 +8,9 @@ from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
 from notifier.adapters.http2.connect import DnsLookups, PendingConnection, Resolver, resolve_addresses
-from notifier.adapters.http2.limits import Http2Limits, Origin, is_valid_request
+from notifier.adapters.http2.limits import Http2Limits
 from notifier.adapters.http2.pool import OriginPool
-from notifier.adapters.http2.request import Request
+from notifier.adapters.http2.request import Origin, Request, is_valid_request
 from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.domain.errors import BadSetting
 from notifier.ports.push import NoReply, Post, Reply

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from notifier.adapters.imports.import_layouts import FOLLOW_COLUMNS, SELF_FOLLOW
+from notifier.adapters.imports.account_and_follow_layouts import FOLLOW_COLUMNS, SELF_FOLLOW
 from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
-from notifier.domain.audience.id_ranges import HIGHEST_ID_NUMBER
+from notifier.domain.audience.user_ids_to_members import HIGHEST_ID_NUMBER
 from notifier.domain.errors import BadImport
 from notifier.domain.upstream.validation import MAX_ID_LENGTH
-from notifier.ports.imports import FollowEdges, NumericIdFollowEdges
+from notifier.ports.import_batches_and_key_sort import FollowEdges, NumericIdFollowEdges
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import numpy as np
 from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.adapters.imports.text_files import EXTRA_NEEDED, Form, TextReader, decompressed
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import HALF_KEY_BITS, ImportKeys, merge_limit, merge_runs
+from notifier.domain.audience.import_keys_and_follow_rows import HALF_KEY_BITS, ImportKeys, merge_limit, merge_runs
 from notifier.domain.errors import BadImport, DiskFull, UnusableEnvironment
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from notifier.adapters.kafka.connection import Fenced, PartitionsLost, UnreadableBatch
+from notifier.adapters.kafka.connection_options_and_errors import Fenced, PartitionsLost, UnreadableBatch
 from notifier.adapters.kafka.group_membership import (
     IDLE_CHECK_INTERVAL,
     STALL_TIMEOUT,
@@ -17,7 +17,7 @@ from notifier.adapters.kafka.group_membership import (
 from notifier.adapters.kafka.partition_growth import PartitionGrowth, any_committed
 from notifier.adapters.kafka.topics import with_incarnation
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log_and_dead_letters import Logged
 
 LOGGER = logging.getLogger("notifier.kafka")
 

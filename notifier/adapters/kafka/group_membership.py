@@ -9,7 +9,7 @@ from math import inf
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
-from notifier.adapters.kafka.connection import METADATA_MAX_AGE, Access, admin_client, translated
+from notifier.adapters.kafka.connection_options_and_errors import METADATA_MAX_AGE, Access, admin_client, translated
 from notifier.adapters.kafka.partition_growth import Commits, OffsetBounds, any_committed
 from notifier.adapters.kafka.topics import incarnation_of, to_logged, topic_incarnation
 from notifier.adapters.kafka.workarounds import (
@@ -24,7 +24,7 @@ from notifier.adapters.kafka.workarounds import (
     topic_id,
 )
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log_and_dead_letters import Logged
 
 MAX_POLL_RECORDS = 1_000
 """Maximum number of records of one poll, over all partitions."""

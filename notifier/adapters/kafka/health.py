@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
-from notifier.adapters.kafka.connection import Access, admin_client, translated
+from notifier.adapters.kafka.connection_options_and_errors import Access, admin_client, translated
 from notifier.adapters.kafka.topics import load_topics, pending_migration_steps
 from notifier.adapters.kafka.workarounds import broker_version
 from notifier.domain.errors import LogUnavailable, UnusableEnvironment

@@ -6,14 +6,14 @@ from time import monotonic
 
 from kafka import KafkaConsumer, TopicPartition
 
-from notifier.adapters.kafka.connection import Access, translated
+from notifier.adapters.kafka.connection_options_and_errors import Access, translated
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
 from notifier.adapters.kafka.group_membership import KafkaGroupMember
 from notifier.adapters.kafka.producer import LogProducer
 from notifier.adapters.kafka.topics import incarnation_of, to_logged, with_incarnation
 from notifier.adapters.kafka.workarounds import topic_id
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Consumer, Logged, Record
+from notifier.ports.event_log_and_dead_letters import Consumer, Logged, Record
 
 MAX_POLL_RECORDS = 100
 POLL_TIMEOUT_MS = 1_000

@@ -8,7 +8,7 @@ rebalances. The first commit of a new partition releases it for all members of t
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE
+from notifier.adapters.kafka.connection_options_and_errors import APPEND_TIMEOUT, METADATA_MAX_AGE
 
 PRODUCER_SWITCH_SECONDS = METADATA_MAX_AGE.total_seconds() + APPEND_TIMEOUT.total_seconds() + 1.0
 """Seconds after a partition is detected until every producer sends a moved key only to its new partition.

@@ -7,10 +7,16 @@ from time import monotonic
 
 from kafka import KafkaProducer
 
-from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE, Access, translate, translated
+from notifier.adapters.kafka.connection_options_and_errors import (
+    APPEND_TIMEOUT,
+    METADATA_MAX_AGE,
+    Access,
+    translate,
+    translated,
+)
 from notifier.adapters.kafka.workarounds import PRODUCER_OPTIONS, create_producer, ensure_metadata_refresh
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 
 MAX_IN_FLIGHT = 5_000
 """Limit for unacknowledged records of all threads. The library has no limit of its own."""

@@ -16,9 +16,9 @@ from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidPartitionsError, KafkaError, TopicAlreadyExistsError
 
-from notifier.adapters.kafka.connection import Access, admin_client, translated
+from notifier.adapters.kafka.connection_options_and_errors import Access, admin_client, translated
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 from notifier.topics import GROUPS
 
 TOPICS_FILE = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"

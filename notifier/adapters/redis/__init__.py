@@ -8,7 +8,7 @@ from notifier.adapters.redis.connect import RedisServerStatus, await_answer, con
 from notifier.adapters.redis.live_bus import RedisLiveBus, RedisLiveReader
 from notifier.adapters.redis.pull_index_reader import RedisPullReader
 from notifier.adapters.redis.pull_index_writer import RedisPullIndex
-from notifier.adapters.redis.push_limits import (
+from notifier.adapters.redis.push_limits_and_reports import (
     RedisCircuitReport,
     RedisFrequencyCaps,
     RedisInboxLatencyReport,
@@ -20,7 +20,7 @@ from notifier.adapters.redis.recent_events_and_load_limits import (
     RedisRecentEvents,
     RedisTokenBuckets,
 )
-from notifier.adapters.redis.viewer_versions import RedisViewerVersionReader, RedisViewerVersionWriter
+from notifier.adapters.redis.viewer_versions_and_burst_stream import RedisViewerVersionReader, RedisViewerVersionWriter
 
 __all__ = [
     "RedisActiveHours",

@@ -13,7 +13,7 @@ from redis.asyncio.client import PubSub
 from notifier.adapters.redis.connect import TIMEOUT, AsyncClient, RedisClient
 from notifier.adapters.redis.keys_and_checksums import KeyKind
 from notifier.adapters.redis.pipelined_calls import Command, run_calls
-from notifier.adapters.redis.viewer_versions import stream_entry
+from notifier.adapters.redis.viewer_versions_and_burst_stream import stream_entry
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison

@@ -13,8 +13,8 @@ from notifier.adapters.redis.connect import AsyncClient
 from notifier.adapters.redis.keys_and_checksums import KeyKind, unwrap_fields
 from notifier.adapters.redis.pipelined_calls import Command, discard_call, run_calls_async
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, SubjectList, SubjectLists
 
 # Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.

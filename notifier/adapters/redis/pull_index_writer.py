@@ -22,7 +22,7 @@ from notifier.adapters.redis.pull_index_reader import (
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.coordination import Nonces
+from notifier.ports.leases_queues_throttles_clock import Nonces
 
 MAX_UNSENT_BURSTS = 10_000
 """Maximum number of bursts buffered while Redis is unavailable. With more, all are dropped and the index is deleted."""

@@ -8,8 +8,8 @@ from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, L
 from notifier.adapters.redis.pipelined_calls import Command, RedisValue, ScriptCall, discard_call, run_calls
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import PoolBacklog
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.dispatch_backlog import PoolBacklog
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import Poison
 from notifier.domain.token_bucket import BucketLimit
 

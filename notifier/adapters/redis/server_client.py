@@ -14,7 +14,7 @@ from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
 from notifier.adapters.redis.keys_and_checksums import GarbageCount
-from notifier.adapters.redis.persistent_connection import PersistentConnection, SharedConnection
+from notifier.adapters.redis.persistent_and_shared_connections import PersistentConnection, SharedConnection
 from notifier.domain.errors import CacheUnavailable
 
 TIMEOUT = 0.5

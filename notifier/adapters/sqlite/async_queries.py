@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 from weakref import finalize
 
-from notifier.concurrency_limits import InFlightLimit
+from notifier.concurrency_and_time_limits import InFlightLimit
 from notifier.event_loop_mailbox import Mailbox, RunningLoopMailbox
 
 MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)

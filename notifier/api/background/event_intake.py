@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from notifier.api.request_threads import limited_threads
 from notifier.codec import UpstreamEvent
-from notifier.concurrency_limits import Threads, TooManyWaiting
+from notifier.concurrency_and_time_limits import Threads, TooManyWaiting
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt

@@ -14,9 +14,9 @@ import msgspec
 from litestar.types import Send
 
 from notifier.api.event_stream import KEEP_ALIVE
-from notifier.api.role_status import RoleProcesses, loading_progress
+from notifier.api.role_processes_loading_merged_metrics import RoleProcesses, loading_progress
 from notifier.api.schemas.system_overview import system_body
-from notifier.concurrency_limits import Threads
+from notifier.concurrency_and_time_limits import Threads
 from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.api.background.activity_recorder import Pause
-from notifier.concurrency_limits import Threads
+from notifier.concurrency_and_time_limits import Threads
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import InboxLatencyReport
 
 REPORT_WINDOW = timedelta(seconds=5)

@@ -8,14 +8,14 @@ from datetime import timedelta
 from typing import TypeVar
 
 from notifier.api.background.activity_recorder import Pause
-from notifier.concurrency_limits import Threads
+from notifier.concurrency_and_time_limits import Threads
 from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBucket
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.recent_events_and_load_limits import TokenBuckets
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from notifier.domain.push.device import (
 )
 from notifier.domain.push.translations import language_of
 from notifier.ports.push import Devices
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 
 ALERTS_FILE = "alerts.ndjson"
 MAX_READ_BYTES = 4 << 20

@@ -24,18 +24,18 @@ from notifier.api.demo.phones import ALERTS_FILE, DemoPhoneReader, DemoPhonesBod
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.response_parts import NO_STORE_HEADERS
-from notifier.api.role_status import RoleProcesses
+from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.sequencer import fanout_limit, has_budget, is_collapse_window_over
-from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.throttle_and_backpressure import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import POLICIES, Kind, Subject, UserId
 from notifier.domain.token_bucket import TokenBucket
 from notifier.flow.leadership import Leadership
-from notifier.wiring.system import build_leadership
+from notifier.wiring.shared_parts import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
 """Operator of throttles that the page's buttons set or lift."""

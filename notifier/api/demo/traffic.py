@@ -15,7 +15,7 @@ from typing import Protocol
 from notifier.domain.errors import NotifierError
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MENTIONED_TYPE
-from notifier.ports.coordination import Clock, Nonces
+from notifier.ports.leases_queues_throttles_clock import Clock, Nonces
 
 STORM_CELEBRITIES = (UserId("nova"), UserId("orion"))
 """Celebrities that a storm can mention. By default all users follow the first, and a tenth the second."""

@@ -17,7 +17,7 @@ from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.inbox_items import ItemBody, item_body
 from notifier.domain.ids import BurstKey
 from notifier.flow.live.hub import HEARTBEAT_INTERVAL
-from notifier.flow.live.stream_events import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
+from notifier.flow.live.streams_and_events import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
 
 WRITE_INTERVAL_SECONDS = 0.25
 """Pause after a write to a client. In a storm, a burst grows faster than a user can read."""

@@ -17,8 +17,8 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, BurstItem, InboxItem, Page
-from notifier.flow.inbox.viewer_cache import InboxAnswer
-from notifier.flow.live.stream_events import StreamPosition
+from notifier.flow.inbox.viewer_and_page_cache import InboxAnswer
+from notifier.flow.live.streams_and_events import StreamPosition
 from notifier.metrics import CacheCounters
 
 MAX_CACHED_BURSTS = 10_000

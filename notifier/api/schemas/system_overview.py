@@ -5,11 +5,11 @@ from datetime import datetime
 
 import msgspec
 
-from notifier.api.role_status import RoleProcesses
-from notifier.domain.delivery.accounting import RecipientTotals, TierProgress
+from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.domain.delivery.dead_letter_limit import LaneStop
-from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.recipient_totals_and_progress import RecipientTotals, TierProgress
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.flow.operations.overview import BurstOverview, CacheState, OverviewSnapshot
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import is_terminal, print_fields, print_json, print_sentence, print_table, progress
 from notifier.config import Settings
@@ -157,8 +157,8 @@ def require_account(ports: Ports, user: UserId) -> None:
 
 def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> AudienceCounts:
     """Count the audience of an account by tier. Raises NotFound if the account doesn't exist."""
-    from notifier.flow.indexing.tier_rule import load_tier_rule
-    from notifier.flow.intake.router import lane_with_hysteresis
+    from notifier.flow.indexing.custom_tier_rule import load_tier_rule
+    from notifier.flow.intake.mention_router import lane_with_hysteresis
     from notifier.flow.operations.audience_count import AudienceCounter
 
     require_account(ports, user)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.commands.throttle import operator_option
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table

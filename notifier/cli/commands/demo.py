@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from notifier.cli.command_groups import example, program_command
+from notifier.cli.command_groups_and_errors import example, program_command
 from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
@@ -20,7 +20,7 @@ from notifier.domain.errors import FolderNotEmpty
 
 if TYPE_CHECKING:
     from notifier.devkit.check.check_run import CheckPlan
-    from notifier.devkit.check.finding import Finding
+    from notifier.devkit.check.finding_and_quantiles import Finding
     from notifier.devkit.fixture.world import World
 
 FAULT_KINDS = (

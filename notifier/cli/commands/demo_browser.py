@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import free_port
-from notifier.cli.command_groups import program_command
+from notifier.cli.command_groups_and_errors import program_command
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.up import ServiceRunner, logs_folder
@@ -70,7 +70,7 @@ class FixtureLoading:
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded."""
-        from notifier.devkit.fixture.world_loader import (
+        from notifier.devkit.fixture.world_loader_and_markers import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
             require_no_users,
@@ -104,7 +104,7 @@ class FixtureLoading:
             raise self.failure
 
     def _run(self) -> None:
-        from notifier.api.role_status import loading_file
+        from notifier.api.role_processes_loading_merged_metrics import loading_file
 
         try:
             self._load()
@@ -117,8 +117,13 @@ class FixtureLoading:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
-        from notifier.api.role_status import loading_file
-        from notifier.devkit.fixture.world_loader import DEMO_LOADED_MARKER, DEMO_LOADING_MARKER, WorldLoader, steps
+        from notifier.api.role_processes_loading_merged_metrics import loading_file
+        from notifier.devkit.fixture.world_loader_and_markers import (
+            DEMO_LOADED_MARKER,
+            DEMO_LOADING_MARKER,
+            WorldLoader,
+            steps,
+        )
 
         ports, file = self.profile.ports(), loading_file(self.data)
         with_one_celebrity = replace(self.world, celebrities=1, second_followers=None)
@@ -176,7 +181,7 @@ class BrowserDemo:
         require_own_folder(self.data)
         # The fork server first: it imports the roles' modules while this process imports its own and loads users.
         with fork_server(self.profile, logs_folder(self.data)) as forks:
-            from notifier.devkit.check.notifier_instance import engines
+            from notifier.devkit.check.notifier_and_engine_processes import engines
             from notifier.devkit.engines.cassandra import Sync
 
             with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
@@ -240,9 +245,9 @@ class BrowserDemo:
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Mark a new data folder as a demo's. Remove old demo data if requested, or if a removal was interrupted."""
-        from notifier.api.role_status import loading_file
+        from notifier.api.role_processes_loading_merged_metrics import loading_file
         from notifier.cli.commands.demo_folder import has_owned_files, is_partly_removed, remove_demo_data
-        from notifier.devkit.fixture.world_loader import DEMO_LOADING_MARKER, write_world_marker
+        from notifier.devkit.fixture.world_loader_and_markers import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):
             remove_demo_data(self.data)
@@ -254,7 +259,7 @@ class BrowserDemo:
             write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
 
     def _require_same_world(self) -> None:
-        from notifier.devkit.fixture.world_loader import (
+        from notifier.devkit.fixture.world_loader_and_markers import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
             is_world_marker,
@@ -301,7 +306,7 @@ def demo_users(world: "World") -> list[str]:
     """
     import numpy as np
 
-    from notifier.devkit.fixture.sample_users import LOCALES
+    from notifier.devkit.fixture.sample_users_and_devices import LOCALES
     from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
     from notifier.domain.push.translations import ENGLISH
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.role_processes import ROLES
-from notifier.devkit.fixture.world_loader import (
+from notifier.devkit.fixture.world_loader_and_markers import (
     DEMO_LOADED_MARKER,
     DEMO_LOADING_MARKER,
     DEMO_REMOVAL_MARKER,

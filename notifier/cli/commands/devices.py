@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_json, print_sentence, print_table
 from notifier.domain.audience.bitmap import contains, shard_of
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Device, DeviceId
 from notifier.flow.devices.device_registry import DeviceRegistry
-from notifier.flow.indexing.bitmaps import read_bitmap
+from notifier.flow.indexing.bitmap_updates_and_repair import read_bitmap
 from notifier.ports.all_ports import Ports
 
 MISMATCH_REASONS = {

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_lines
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.ids import BurstKey
 from notifier.ports.all_ports import Ports
-from notifier.ports.coordination import Clock
-from notifier.ports.ledger import StoredRow
+from notifier.ports.leases_queues_throttles_clock import Clock
+from notifier.ports.ledger_claims_and_store_scan import StoredRow
 
 Line = Mapping[str, object]
 
@@ -55,7 +55,7 @@ def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Pa
 
 
 def inbox_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
-    return (row_line(stored) for stored in ports.archive.rows(key))
+    return (row_line(stored) for stored in ports.store_scan.rows(key))
 
 
 def row_line(stored: StoredRow) -> Line:
@@ -70,7 +70,7 @@ def ledger_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
     from notifier.cli.opened_stores import active_throttle_ids
 
     throttle_ids = active_throttle_ids(ports)
-    progress_rows = ports.archive.burst_progress() if key is None else iter(ports.ledger.read([key]).values())
+    progress_rows = ports.store_scan.burst_progress() if key is None else iter(ports.ledger.read([key]).values())
     return (line for progress in progress_rows for line in progress_lines(progress, ports.clock, throttle_ids))
 
 
@@ -124,7 +124,7 @@ def burst_line(burst: Burst) -> Line:
 
 def snapshot_lines(ports: Ports, key: BurstKey | None, *, members: bool) -> Iterator[Line]:
     for burst in _read_bursts(ports, key):
-        for snapshot in ports.archive.audience_snapshots(burst.key):
+        for snapshot in ports.store_scan.audience_snapshots(burst.key):
             yield snapshot_line(burst.key, snapshot, members=members)
 
 
@@ -145,4 +145,4 @@ def snapshot_line(burst: BurstKey, snapshot: AudienceSnapshot, *, members: bool)
 
 
 def _read_bursts(ports: Ports, key: BurstKey | None) -> Iterator[Burst]:
-    return ports.archive.bursts() if key is None else iter(ports.bursts.read([key]).values())
+    return ports.store_scan.bursts() if key is None else iter(ports.bursts.read([key]).values())

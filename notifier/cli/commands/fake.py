@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.commands.roles import heartbeat_sender, parent_option, readiness_reporter, set_up_role, stop_signal
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence, progress
 
@@ -57,7 +57,12 @@ def fixture(
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.cli.opened_stores import open_stores
     from notifier.devkit.fixture.world import World
-    from notifier.devkit.fixture.world_loader import WorldLoader, require_no_users, steps, write_world_marker
+    from notifier.devkit.fixture.world_loader_and_markers import (
+        WorldLoader,
+        require_no_users,
+        steps,
+        write_world_marker,
+    )
 
     try:
         world = World(

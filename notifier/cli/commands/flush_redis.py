@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import data_option, settings_for
 from notifier.domain.errors import CacheUnavailable
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import (
     cell,

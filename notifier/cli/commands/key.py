@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.errors import NotFound

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
-from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, State
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.recipient_totals_and_progress import RecipientTotals, recipient_totals
+from notifier.domain.delivery.slice_and_pool import Slice
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey
 from notifier.ports.all_ports import Ports
@@ -42,7 +42,7 @@ def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
     if progress is None:
         raise NotFound(f"Burst {key} has no plan.")
     now, throttle_ids = ports.clock.now(), active_throttle_ids(ports)
-    counts = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
+    counts = (snapshot.counts() for snapshot in ports.store_scan.audience_snapshots(key))
     totals = recipient_totals(progress, counts, throttle_ids=throttle_ids, now=now)
     states = {
         slice_: slice_state.state(now, throttle_ids=throttle_ids)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from notifier.api.schemas.preview import PreviewBody, previews
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.commands.audience import require_account
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import print_fields, print_json, print_sentence, print_table, progress
@@ -42,7 +42,7 @@ def preview(
     from notifier.cli.opened_stores import open_stores
     from notifier.metrics import Metrics
     from notifier.wiring.operations import build_preview
-    from notifier.wiring.system import build_system
+    from notifier.wiring.shared_parts import build_system
 
     settings = settings_for(data)
     if protected and not author:

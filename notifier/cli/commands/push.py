@@ -7,7 +7,7 @@ from typing import assert_never
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.commands.devices import device_json
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table

@@ -11,11 +11,11 @@ from threading import Thread
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import data_option, host_option, port_option, settings_for
 from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, standalone_heartbeat_file
 from notifier.config import Settings
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import Platform
 
 CHATTY_LOGGERS = ("cassandra", "kafka")

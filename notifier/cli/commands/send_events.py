@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.options import AccountParam, DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import print_fields, print_json, print_sentence
 from notifier.cli.running_service import (
@@ -22,7 +22,7 @@ from notifier.cli.running_service import (
     sequence_option,
 )
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.upstream.validation import (
     BLOCKED_TYPE,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json
 from notifier.config import SettingEntry, Settings, format_value, setting_entries

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.options import DurationParam, RateParam, data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
-from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
+from notifier.domain.delivery.throttle_and_backpressure import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
 
 MIN_PREFIX_LENGTH = 6

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.options import AccountParam, DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_json
 from notifier.config import Settings

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import reserve_port
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.options import FiniteRange, command_line_for, data_option, host_option, port_option, settings_for
@@ -30,7 +30,7 @@ from notifier.cli.supervisor.role_processes import api_processes, is_awaited, pr
 from notifier.cli.supervisor.shared_metric_files import share_metrics
 from notifier.cli.supervisor.supervisor import Supervisor
 from notifier.config import MAX_API_WORKERS, PROFILE_FILE, VARIABLE_PREFIX, PushSettings, Settings, format_value
-from notifier.config.loader import installed_version
+from notifier.config.settings_and_environment import installed_version
 from notifier.domain.ids import Platform
 
 if TYPE_CHECKING:
@@ -111,14 +111,14 @@ def run_service(
 ) -> None:
     """Run all roles until SIGINT or SIGTERM."""
     from notifier.cli.data_folder import prepare_data_folder
-    from notifier.flow.indexing.tier_rule import load_tier_rule
+    from notifier.flow.indexing.custom_tier_rule import load_tier_rule
 
     require_script(settings.push)
     load_tier_rule(settings.tier_rule)  # fail here, instead of in each role
     prepare_data_folder(settings.data)
     # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
     with open_forks(settings.profile, logs_folder(settings.data)) as forks:
-        from notifier.api.role_status import loading_file
+        from notifier.api.role_processes_loading_merged_metrics import loading_file
         from notifier.profiles import choose
         from notifier.profiles.push_providers import require_credentials
 

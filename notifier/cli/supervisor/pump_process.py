@@ -14,7 +14,7 @@ from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
 from notifier.wiring.indexing import build_activity_roll_up
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 
 MAX_RECORD_WAIT = timedelta(milliseconds=250)
 """Longest wait of a consumer for a record. A new record ends the wait.

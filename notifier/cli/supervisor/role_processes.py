@@ -8,7 +8,7 @@ from pathlib import Path
 from notifier.api.port import BALANCES_CONNECTIONS
 from notifier.cli.commands.roles import process_name_of
 from notifier.config import Settings, variable
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import BadSetting
 
 API = "api"

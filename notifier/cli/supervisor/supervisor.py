@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from threading import Event as Signal
 from time import monotonic
 
-from notifier.cli.command_groups import ENVIRONMENT_EXIT_CODE
+from notifier.cli.command_groups_and_errors import ENVIRONMENT_EXIT_CODE
 from notifier.cli.supervisor.child import Child
 from notifier.cli.supervisor.pid_files import PidFiles
 from notifier.domain.errors import UnusableEnvironment, Unwritable

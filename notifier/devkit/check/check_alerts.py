@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.fake_providers.fake_devices import member_of
-from notifier.devkit.fixture.sample_users import platform
+from notifier.devkit.fixture.sample_users_and_devices import platform
 from notifier.devkit.fixture.world import Flags
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.alert import burst_alert
 

@@ -1,13 +1,14 @@
-"""Inbox check: opens sample users' inboxes over HTTP and compares them with the oracle."""
+"""Compares sample users' inboxes with the oracle, and observes inboxes during outages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from notifier.devkit.check.expected_result import ExpectedResult
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.check.http_client import HttpClient, get_patiently, url_quote
-from notifier.devkit.fixture.sample_users import FixtureUser
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
+from notifier.devkit.check.http_client import HttpClient, HttpResponse, get_patiently, url_quote
+from notifier.devkit.check.notifier_and_engine_processes import Instance
+from notifier.devkit.fixture.sample_users_and_devices import FixtureUser
 from notifier.domain.ids import UserId
 
 ITEMS_PER_PAGE = 7
@@ -154,3 +155,55 @@ class InboxCheck:
         dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, observed=self.observed)
         expected_lists = sum(bool(truth.inbox(fixture_user)) for fixture_user in dormant)
         return no_errors("dormant_by_pull", dormant_inboxes.differences(truth, {}), n=expected_lists)
+
+
+# Observer: opens inboxes during a store outage and records the responses.
+
+MAX_RESPONSE_SECONDS = 5.0
+"""Time limit of a response. The inbox's own deadlines are shorter."""
+NO_RESPONSE = "no response"
+
+
+@dataclass(slots=True, kw_only=True)
+class InboxObserver:
+    instance: Instance
+    token: Callable[[UserId], str]
+    users: Sequence[FixtureUser]
+    api_is_killed: bool = False
+    """Whether the API is killed as well, so that some requests get no response."""
+    responses: list[HttpResponse] = field(default_factory=list)
+
+    def open_all(self) -> None:
+        """Open every inbox once, so that the service remembers the last known pages."""
+        for fixture_user in self.users:
+            self._request(fixture_user)
+
+    def __call__(self) -> None:
+        """Open the inbox of the next user and record the response."""
+        self.responses.append(self._request(self.users[len(self.responses) % len(self.users)]))
+
+    def _request(self, fixture_user: FixtureUser) -> HttpResponse:
+        client = HttpClient(url=self.instance.url, bearer=self.token(fixture_user.user))
+        try:
+            return client.get("/v1/inbox")
+        finally:
+            client.close()
+
+    def finding(self) -> Finding:
+        """Check that each response is of an allowed kind, and in time."""
+        outcomes = [_outcome_name(response) for response in self.responses]
+        longest = max((response.seconds for response in self.responses), default=0.0)
+        allowed = ("whole", "partial", "503", *([NO_RESPONSE] if self.api_is_killed else ()))
+        wrong = [outcome for outcome in outcomes if outcome not in allowed]
+        if longest > MAX_RESPONSE_SECONDS:
+            wrong.append(f"one response took {longest:.1f} s")
+        summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
+        detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
+        result = no_errors("inboxes_in_outage", wrong, n=len(outcomes))
+        return replace(result, detail=detail)
+
+
+def _outcome_name(response: HttpResponse) -> str:
+    if response.status == 200:
+        return "partial" if response.body["partial"] else "whole"
+    return str(response.status) if response.status else NO_RESPONSE

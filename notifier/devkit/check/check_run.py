@@ -11,7 +11,7 @@ from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
-from notifier.devkit.check.check_inboxes import InboxCheck
+from notifier.devkit.check.check_inboxes import InboxCheck, InboxObserver
 from notifier.devkit.check.check_store import StoreCheck, poll_drained
 from notifier.devkit.check.delivery_latency import latency_findings, vip_push_finding
 from notifier.devkit.check.expected_result import ExpectedResult, max_fanouts_per_minute
@@ -21,18 +21,17 @@ from notifier.devkit.check.fault_injection import (
     OUTAGE_SECONDS,
     STORE_OUTAGE,
     FaultInjector,
-    InboxObserver,
     ScheduledFault,
     proxied_engines,
     schedule,
 )
-from notifier.devkit.check.finding import Finding, at_most, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, at_most, no_errors
 from notifier.devkit.check.mention_storm import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
-from notifier.devkit.check.notifier_instance import Engines, Instance, engines, migrate_patiently
+from notifier.devkit.check.notifier_and_engine_processes import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture import sample_users as fixture_users
+from notifier.devkit.fixture import sample_users_and_devices as fixture_users
 from notifier.devkit.fixture.world import World
-from notifier.devkit.fixture.world_loader import NO_ROLL_UP, WorldLoader, write_world_marker
+from notifier.devkit.fixture.world_loader_and_markers import NO_ROLL_UP, WorldLoader, write_world_marker
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import POLICIES, Kind, Platform, UserId
@@ -168,7 +167,7 @@ class CheckRun:
     storm_started_at: datetime = NEVER
 
     def burst_progress(self) -> list[BurstProgress]:
-        return list(self.ports.archive.burst_progress())
+        return list(self.ports.store_scan.burst_progress())
 
     def run(self) -> list[Finding]:
         """Run the check and return its results. Afterwards the instance has stopped, and the engines still run."""
@@ -246,7 +245,7 @@ class CheckRun:
         return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:
-        store_check = StoreCheck(archive=self.ports.archive, bursts_port=self.ports.bursts, world=self.plan.world)
+        store_check = StoreCheck(store_scan=self.ports.store_scan, bursts_port=self.ports.bursts, world=self.plan.world)
         truth, sent = store_check.truth(self.storm.sent.accepted), self.storm.sent
         yield store_check.nothing_lost(truth, sent.refused)
         yield store_check.rows_equal_oracle(truth)

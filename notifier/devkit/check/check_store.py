@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.expected_result import ExpectedMention, ExpectedResult
-from notifier.devkit.check.finding import Finding, no_errors
+from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
 from notifier.devkit.check.mention_storm import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
+from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger, StoredRow, StoreScan
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +63,7 @@ _NO_MEMBERS = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
 
 @dataclass(slots=True, kw_only=True)
 class StoreCheck:
-    archive: Archive
+    store_scan: StoreScan
     bursts_port: Bursts
     world: World
     recipients: dict[BurstKey, StoredRecipients] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class StoreCheck:
     """Expected alerts, complete once `rows_equal_oracle` has run."""
 
     def truth(self, accepted: Sequence[Tweet]) -> ExpectedResult:
-        bursts = {burst.key: burst for burst in self.archive.bursts()}
+        bursts = {burst.key: burst for burst in self.store_scan.bursts()}
         return ExpectedResult(
             world=self.world,
             mentions=[mention for tweet in accepted for mention in self._expected_mentions(tweet)],
@@ -96,7 +96,7 @@ class StoreCheck:
         return finding if wrong else _with_detail(finding, f"{deliveries:,} deliveries compared, user by user")
 
     def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
-        recipients = self.recipients[burst.key] = merge_rows(self.archive.rows(burst.key))
+        recipients = self.recipients[burst.key] = merge_rows(self.store_scan.rows(burst.key))
         shards = {shard for _, shard in recipients.by_tier} | set(truth.shards(burst.key.subject))
         for shard in sorted(shards):
             expected = truth.tiers(burst, shard)
@@ -108,7 +108,7 @@ class StoreCheck:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {extra} extra"
 
     def alerts_equal_oracle(self, arrived: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
-        return self.alerts.finding(arrived, self.archive.burst_progress(), guarantees)
+        return self.alerts.finding(arrived, self.store_scan.burst_progress(), guarantees)
 
     def duplicates(self) -> list[str]:
         return [
@@ -122,7 +122,7 @@ class StoreCheck:
 
         The oracle must expect as many members.
         """
-        progress_by_burst = {progress.plan.burst: progress for progress in self.archive.burst_progress()}
+        progress_by_burst = {progress.plan.burst: progress for progress in self.store_scan.burst_progress()}
         wrong = [f"{key} has no plan" for key in truth.bursts if key not in progress_by_burst] + list(
             self._missing_fanouts(truth)
         )
@@ -156,7 +156,7 @@ class StoreCheck:
             elif state.slice.step is Step.ROWS:
                 user_counts[state.final_entry.fact] += state.final_entry.people
         shards = truth.shards(burst.key.subject)
-        snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
+        snapshots = {snapshot.shard: snapshot for snapshot in self.store_scan.audience_snapshots(burst.key)}
         suppressed = sum(sum(snapshot.suppressed_counts.values()) for snapshot in snapshots.values())
         expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
         oracle = {shard: truth.expected_count(burst, shard) for shard in shards}

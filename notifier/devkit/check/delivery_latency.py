@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from notifier.devkit.check.check_alerts import ArrivedAlert, ExpectedAlerts
-from notifier.devkit.check.finding import Finding, quantile, weighted_quantile
+from notifier.devkit.check.finding_and_quantiles import Finding, quantile, weighted_quantile
 from notifier.devkit.check.mention_storm import SentEvents
 from notifier.devkit.fixture.world import World
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 
 P0_P95_LIMIT_SECONDS = 1.0
 P0_LOCAL_ENGINES_P95_LIMIT_SECONDS = 3.0

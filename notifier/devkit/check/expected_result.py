@@ -11,10 +11,10 @@ from datetime import datetime
 import numpy as np
 
 from notifier.devkit.check.mention_storm import Tweet
-from notifier.devkit.fixture.sample_users import FixtureUser
+from notifier.devkit.fixture.sample_users_and_devices import FixtureUser
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 

@@ -7,17 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.check.http_client import HttpClient, HttpResponse
-from notifier.devkit.check.notifier_instance import Engines, Instance
+from notifier.devkit.check.notifier_and_engine_processes import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
-from notifier.devkit.fixture.sample_users import FixtureUser
-from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, Pool
-from notifier.domain.ids import UserId
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, PUSH_STEPS, Pool
 
 INJECTIONS_PER_KIND = 2
 """How often each kind of fault is injected."""
@@ -261,55 +257,3 @@ def _alive(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-# Observer: opens inboxes during a store outage and records the responses.
-
-MAX_RESPONSE_SECONDS = 5.0
-"""Time limit of a response. The inbox's own deadlines are shorter."""
-NO_RESPONSE = "no response"
-
-
-@dataclass(slots=True, kw_only=True)
-class InboxObserver:
-    instance: Instance
-    token: Callable[[UserId], str]
-    users: Sequence[FixtureUser]
-    api_is_killed: bool = False
-    """Whether the API is killed as well, so that some requests get no response."""
-    responses: list[HttpResponse] = field(default_factory=list)
-
-    def open_all(self) -> None:
-        """Open every inbox once, so that the service remembers the last known pages."""
-        for fixture_user in self.users:
-            self._request(fixture_user)
-
-    def __call__(self) -> None:
-        """Open the inbox of the next user and record the response."""
-        self.responses.append(self._request(self.users[len(self.responses) % len(self.users)]))
-
-    def _request(self, fixture_user: FixtureUser) -> HttpResponse:
-        client = HttpClient(url=self.instance.url, bearer=self.token(fixture_user.user))
-        try:
-            return client.get("/v1/inbox")
-        finally:
-            client.close()
-
-    def finding(self) -> Finding:
-        """Check that each response is of an allowed kind, and in time."""
-        outcomes = [_outcome_name(response) for response in self.responses]
-        longest = max((response.seconds for response in self.responses), default=0.0)
-        allowed = ("whole", "partial", "503", *([NO_RESPONSE] if self.api_is_killed else ()))
-        wrong = [outcome for outcome in outcomes if outcome not in allowed]
-        if longest > MAX_RESPONSE_SECONDS:
-            wrong.append(f"one response took {longest:.1f} s")
-        summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
-        detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
-        result = no_errors("inboxes_in_outage", wrong, n=len(outcomes))
-        return replace(result, detail=detail)
-
-
-def _outcome_name(response: HttpResponse) -> str:
-    if response.status == 200:
-        return "partial" if response.body["partial"] else "whole"
-    return str(response.status) if response.status else NO_RESPONSE

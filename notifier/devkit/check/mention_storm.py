@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.notifier_instance import Instance
+from notifier.devkit.check.notifier_and_engine_processes import Instance
 from notifier.devkit.fixture.world import FIRST_CELEBRITY_NAMES, World, user
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MENTIONED_TYPE

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
 from notifier.devkit.fake_providers.fake_devices import FakePhones
 from notifier.domain.push.device import ApnsEnvironment
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import Post, Reply
 
 # Validation of provider tokens.

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
 from notifier.devkit.fake_providers.fake_devices import FakePhones
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import Post, Reply
 
 # Validation of messages.

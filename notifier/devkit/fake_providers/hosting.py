@@ -10,8 +10,8 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
+from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.push import public_test_credentials as test_credentials
-from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.apns import FakeApns, TokenCheck
 from notifier.devkit.fake_providers.behavior import Behavior, ProviderScript
 from notifier.devkit.fake_providers.fake_devices import PUSH_SERVICE_ORIGIN, FakePhones, browser
@@ -21,7 +21,7 @@ from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.http2.connection import ServerCounts
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.domain.ids import Platform
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Post, Reply
 
 # Log of arrived alerts, one JSON line each.

@@ -18,7 +18,7 @@ from notifier.devkit.fake_providers.webpush_refusals import (
     authorization_fault,
     refusal,
 )
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import Post, Reply
 
 DEFAULT_MAX_BODY_BYTES = 4_096

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, offsets
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member
 

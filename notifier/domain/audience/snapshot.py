@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import Bits, count, no_members
-from notifier.domain.audience.tiers import TIERS, Audience, SetKind, ShardSets, Tier, TierRule, by_activity, divide
+from notifier.domain.audience.tiers_and_member_sets import (
+    TIERS,
+    Audience,
+    SetKind,
+    ShardSets,
+    Tier,
+    TierRule,
+    by_activity,
+    divide,
+)
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane

@@ -8,11 +8,11 @@ from math import ceil
 from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.inbox_rows import cut_inbox_rows
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.accounting import tier_progress
 from notifier.domain.delivery.ledger import BurstProgress
-from notifier.domain.delivery.throttle import TierLimit
+from notifier.domain.delivery.recipient_totals_and_progress import tier_progress
+from notifier.domain.delivery.throttle_and_backpressure import TierLimit
 
 ROW_KEY_BYTES = 24
 """Bytes of the range, opening time, number and tier in a row's key. The subject's bytes come on top."""

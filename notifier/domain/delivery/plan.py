@@ -6,10 +6,10 @@ from datetime import datetime
 from itertools import chain
 from math import ceil
 
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice_and_pool import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 
 TIERS_WITH_ALERTS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, is_late_push
 from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, TIERS_WITH_ALERTS, expected_share
-from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
-from notifier.domain.delivery.throttle import TierLimit
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Pool, Slice, Step
+from notifier.domain.delivery.throttle_and_backpressure import TierLimit
 from notifier.domain.ids import BurstKey
 
 

@@ -62,7 +62,7 @@ from notifier.domain.errors.refused import (
     TooManyStreams,
     WrongType,
 )
-from notifier.domain.errors.root import (
+from notifier.domain.errors.root_and_uncategorized_errors import (
     DiskFull,
     LaneStopped,
     NotifierError,

@@ -1,6 +1,6 @@
 """Errors of this machine or data folder (exit code 3)."""
 
-from notifier.domain.errors.root import NotifierError
+from notifier.domain.errors.root_and_uncategorized_errors import NotifierError
 
 
 class UnusableEnvironment(NotifierError):

@@ -1,6 +1,6 @@
 """Errors that the caller can correct (HTTP 4xx, exit code 2)."""
 
-from notifier.domain.errors.root import NotifierError
+from notifier.domain.errors.root_and_uncategorized_errors import NotifierError
 
 
 class Refused(NotifierError):

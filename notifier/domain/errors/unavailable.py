@@ -1,6 +1,6 @@
 """Errors of dependencies that are temporarily unavailable (HTTP 503)."""
 
-from notifier.domain.errors.root import NotifierError
+from notifier.domain.errors.root_and_uncategorized_errors import NotifierError
 
 
 class Unavailable(NotifierError):

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.backoff_and_due_times import Backoff
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import Platform
 from notifier.domain.push.send_log import OlderBursts, SendBatch
-from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
 """An older burst may wait for a newer burst whose slices are due within this time."""

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from notifier.domain.audience.bitmap import Bits, contains, no_members
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.backoff_and_due_times import Backoff
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.timing import Backoff
 
 MAX_ALERT_ATTEMPTS = 3
 RETRY_WINDOW = timedelta(minutes=30)

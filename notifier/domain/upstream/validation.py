@@ -11,7 +11,7 @@ from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
+from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange
 from notifier.domain.users.user_blocks import UserBlockChange
 
 MENTIONED_TYPE = "notifier.tweet.mentioned.v1"

@@ -17,7 +17,7 @@ from notifier.domain.audience.bitmap import (
     no_members,
     with_members,
 )
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member, Subject
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from notifier.codec import unpack
 from notifier.domain.audience.account_flags import AccountChange, AccountRecord, Flag, FlagKey, FlagRow
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, no_members, shard_of, with_members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member, UserId
 from notifier.flow.devices.device_registry import DeviceRegistry
-from notifier.flow.indexing.bitmaps import read_bitmap
+from notifier.flow.indexing.bitmap_updates_and_repair import read_bitmap
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBitmap
-from notifier.ports.coordination import Epochs
-from notifier.ports.event_log import Logged
-from notifier.ports.user_directory import AccountFlags, Directory, DirectoryEntry
+from notifier.ports.event_log_and_dead_letters import Logged
+from notifier.ports.leases_queues_throttles_clock import Epochs
+from notifier.ports.user_directory_and_account_flags import AccountFlags, Directory, DirectoryEntry
 
 # Directory entries, derived from the account flags.
 

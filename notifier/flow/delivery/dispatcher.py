@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.backlog import Backlog
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
+from notifier.domain.backoff_and_due_times import is_due
+from notifier.domain.delivery.dispatch_backlog import Backlog
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry
 from notifier.domain.delivery.scheduling import (
     POOL_CREDITS,
@@ -22,16 +23,15 @@ from notifier.domain.delivery.scheduling import (
     expected_deliveries,
     is_expired,
 )
-from notifier.domain.delivery.slice import Pool, Slice, Step
-from notifier.domain.delivery.throttle import RAMP, TierLimit, tier_limit
+from notifier.domain.delivery.slice_and_pool import Pool, Slice, Step
+from notifier.domain.delivery.throttle_and_backpressure import RAMP, TierLimit, tier_limit
 from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.timing import is_due
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock, Queue, Throttles
-from notifier.ports.event_log import DeadLetterTallies
-from notifier.ports.ledger import DeferredBursts, Ledger
+from notifier.ports.event_log_and_dead_letters import DeadLetterTallies
+from notifier.ports.leases_queues_throttles_clock import Clock, Queue, Throttles
+from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
 LIMITS_READ_INTERVAL = timedelta(seconds=1)

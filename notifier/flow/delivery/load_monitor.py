@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import Readings, backpressure
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.throttle_and_backpressure import Readings, backpressure
 from notifier.domain.ids import Platform
 from notifier.domain.push.circuit_breaker import provider_of
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock, Leases, Queue
+from notifier.ports.leases_queues_throttles_clock import Clock, Leases, Queue
 from notifier.ports.push import CircuitReport
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Claim, Fact, LedgerEntry, SliceState
-from notifier.domain.delivery.slice import Dead, Done, Retry, Slice, SliceResult, Step
+from notifier.domain.delivery.slice_and_pool import Dead, Done, Retry, Slice, SliceResult, Step
 from notifier.domain.errors import OUTAGES, Poison
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
 from notifier.ports.bursts import Bursts
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import DeadLetter, DeadLetters
-from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.event_log_and_dead_letters import DeadLetter, DeadLetters
+from notifier.ports.leases_queues_throttles_clock import Clock
+from notifier.ports.ledger_claims_and_store_scan import Claims, Ledger
 
 COMPLETED_FACTS = (Fact.DONE, Fact.PULLED)
 """Facts after which a duplicate task of the slice has nothing to do."""

@@ -8,22 +8,22 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from notifier.codec.push import unpack_device_record
+from notifier.codec.devices_and_send_log import unpack_device_record
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, count, no_members, shard_of, with_members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.retraction import erasure_key
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member
 from notifier.domain.push.device import Device, DeviceRecord, DeviceRemoval, removal_of, surplus_removals
-from notifier.flow.indexing.bitmaps import read_bitmap
+from notifier.flow.indexing.bitmap_updates_and_repair import read_bitmap
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBitmap
-from notifier.ports.coordination import Epochs
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log_and_dead_letters import Logged
+from notifier.ports.leases_queues_throttles_clock import Epochs
 from notifier.ports.moderation_and_retractions import Retractions
 from notifier.ports.push import Devices
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 
 # Removal of the devices of deleted or erased accounts, including devices registered concurrently.
 

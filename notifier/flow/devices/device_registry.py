@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier import topics
-from notifier.codec.push import pack_device_record
+from notifier.codec.devices_and_send_log import pack_device_record
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId
@@ -25,11 +25,11 @@ from notifier.domain.push.device import (
     removal_of,
     surplus_removals,
 )
-from notifier.domain.upstream.graph_changes import shard_key
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import EventLog, Record
+from notifier.domain.upstream.graph_stream_records import shard_key
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import Devices
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

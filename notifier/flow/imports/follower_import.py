@@ -7,7 +7,8 @@ from functools import partial
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.audience.follow_import import (
+from notifier.domain.audience.follows import BlockFollows, Follow
+from notifier.domain.audience.import_keys_and_follow_rows import (
     FollowRowChunk,
     ImportKeys,
     MemberArray,
@@ -17,15 +18,14 @@ from notifier.domain.audience.follow_import import (
     edge_keys,
     edge_keys_of_arrays,
 )
-from notifier.domain.audience.follows import BlockFollows, Follow
-from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import GraphRecord, Rebuild, rebuild_requests
+from notifier.domain.upstream.graph_stream_records import GraphRecord, Rebuild, rebuild_requests
 from notifier.domain.users.import_rows import IMPORT_SEQUENCE
 from notifier.ports.audience import Follows
-from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import FollowEdges, NumericIdFollowEdges
-from notifier.ports.user_directory import Directory
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
+from notifier.ports.import_batches_and_key_sort import FollowEdges, NumericIdFollowEdges
+from notifier.ports.user_directory_and_account_flags import Directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

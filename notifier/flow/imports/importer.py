@@ -15,10 +15,15 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.account_flags import AccountRecord, Flag
 from notifier.domain.audience.bitmap import shard_of
-from notifier.domain.audience.follow_import import ACCOUNT_WIDE, ImportKeys, rebuild_keys, shards_by_account
-from notifier.domain.audience.id_ranges import IdRange, consecutive_runs
+from notifier.domain.audience.import_keys_and_follow_rows import (
+    ACCOUNT_WIDE,
+    ImportKeys,
+    rebuild_keys,
+    shards_by_account,
+)
+from notifier.domain.audience.user_ids_to_members import IdRange, consecutive_runs
 from notifier.domain.ids import Member, UserId
-from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests, shard_batches, shard_key
+from notifier.domain.upstream.graph_stream_records import GraphRecord, rebuild_requests, shard_batches, shard_key
 from notifier.domain.users.account_preferences import (
     DEFAULT_ACCOUNT_PREFERENCES,
     AccountPreferences,
@@ -32,11 +37,11 @@ from notifier.domain.users.import_rows import (
 )
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, SubjectPreference, Volume
 from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directory_entries
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import ImportBatch, KeySort, SourceBatch
-from notifier.ports.user_directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
-from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
+from notifier.ports.import_batches_and_key_sort import ImportBatch, KeySort, SourceBatch
+from notifier.ports.leases_queues_throttles_clock import Clock
+from notifier.ports.user_directory_and_account_flags import MIN_LEASED_NUMBERS, AccountFlags, Directory
+from notifier.ports.viewers_preferences_user_blocks import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]
 """Callback for progress, called with the number of rows or keys finished since the last call."""

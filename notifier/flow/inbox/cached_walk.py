@@ -15,8 +15,8 @@ from notifier.flow.inbox.burst_walk import (
     position_of,
     possibly_visible_subjects,
 )
+from notifier.flow.inbox.newest_bursts_and_change_times import OLDEST_POSITION, PositionTuple, SubjectPositions
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.subject_positions import OLDEST_POSITION, PositionTuple, SubjectPositions
 from notifier.ports.inbox import InboxPosition
 
 _LIST_END = InboxPosition(*OLDEST_POSITION)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.viewer_cache import ViewerCache
+from notifier.flow.inbox.viewer_and_page_cache import ViewerCache
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox_cache_freshness import BurstChanges, FeedPosition
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 READ_INTERVAL = timedelta(milliseconds=500)
 """Maximum age of the last read of the feed when cached data is used. A change that never reached Redis is noticed up to

@@ -13,9 +13,9 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.inbox.burst_walk import LOWEST_KEY, position_of
 from notifier.flow.inbox.page import BurstItem, Entry, InboxView
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.viewer_facts import People
+from notifier.ports.leases_queues_throttles_clock import Clock
+from notifier.ports.viewers_preferences_user_blocks import People
 
 MAX_BURSTS_READ = 200
 """Maximum bursts per read: 2 ms of CPU in SQLite. The largest page shows 100."""

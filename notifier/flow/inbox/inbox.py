@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.concurrency_limits import TooManyWaiting
+from notifier.concurrency_and_time_limits import TooManyWaiting
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, UserId
@@ -14,27 +14,27 @@ from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import BurstWalk
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.digest_walk import DigestWalk, next_digest_due, read_digests
-from notifier.flow.inbox.last_known_pages import (
+from notifier.flow.inbox.last_known_and_shared_pages import (
     MAX_PAGE_AGE,
     LastKnownPages,
     PageRenderer,
     adopt_page,
     page_to_remember,
 )
+from notifier.flow.inbox.newest_bursts_and_change_times import SubjectPositions
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
 from notifier.flow.inbox.page_deadline_and_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.page_evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.subject_positions import SubjectPositions
-from notifier.flow.inbox.viewer_cache import CachedViewer, InboxAnswer, ViewerCache
+from notifier.flow.inbox.viewer_and_page_cache import CachedViewer, InboxAnswer, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFactsReader
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.inbox_cache_freshness import VersionLookup
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.pull_index import PullReader
-from notifier.ports.viewer_facts import People
+from notifier.ports.viewers_preferences_user_blocks import People
 
 FirstPageKey = tuple[UserId, int, int, bool]
 """A user, the page's size, `id()` of the proved viewer facts or of None, and whether there is a fallback page."""

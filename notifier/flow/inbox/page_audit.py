@@ -18,7 +18,7 @@ from notifier.flow.inbox.page import BADGE_LIMIT, Badge, Entry, InboxView, Opene
 from notifier.flow.inbox.page_evaluation import MAX_RUNS
 from notifier.metrics import Metrics
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.viewer_facts import People
+from notifier.ports.viewers_preferences_user_blocks import People
 
 AFTER_ALL_DATES = 100_000_000
 """Number above those of all digests. The number of a digest is its date, such as 20261127."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from weakref import ref
 
-from notifier.concurrency_limits import Bulkhead, limited
+from notifier.concurrency_and_time_limits import Bulkhead, limited
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import (
     CLOSED,

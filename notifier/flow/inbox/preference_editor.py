@@ -10,16 +10,16 @@ from notifier.codec import pack
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import OUTAGES, NotFound
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import GraphRecord, shard_key
+from notifier.domain.upstream.graph_stream_records import GraphRecord, shard_key
 from notifier.domain.users.account_preferences import (
     AccountPreferences,
     AccountPreferencesChange,
     AccountPreferencesPatch,
 )
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, PreferencePatch, SubjectPreference
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import Record
-from notifier.ports.viewer_facts import People, Preferences
+from notifier.ports.event_log_and_dead_letters import Record
+from notifier.ports.leases_queues_throttles_clock import Clock
+from notifier.ports.viewers_preferences_user_blocks import People, Preferences
 
 
 class RecordLog(Protocol):

@@ -11,9 +11,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
-from notifier.flow.inbox.page import Entry
-from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.subject_positions import (
+from notifier.flow.inbox.newest_bursts_and_change_times import (
     MAX_POSITIONS,
     OLDEST_POSITION,
     ONE_MILLISECOND,
@@ -22,9 +20,11 @@ from notifier.flow.inbox.subject_positions import (
     RecentChange,
     SubjectPositions,
 )
+from notifier.flow.inbox.page import Entry
+from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.metrics import CacheCounters, Metrics
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_CHANGE_TTL = timedelta(seconds=30)

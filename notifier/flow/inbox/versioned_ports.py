@@ -6,8 +6,8 @@ from datetime import datetime
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow
-from notifier.domain.audience.id_ranges import IdRange
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
+from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferences, AccountPreferencesChange
 from notifier.domain.users.subject_preferences import MemberBlockMutes, PreferenceChange, SubjectPreference
@@ -17,8 +17,8 @@ from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Inv
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, SubjectAndMember
 from notifier.ports.inbox_cache_freshness import ALL_MEMBERS, scopes_of
-from notifier.ports.user_directory import Directory, DirectoryEntry
-from notifier.ports.viewer_facts import (
+from notifier.ports.user_directory_and_account_flags import Directory, DirectoryEntry
+from notifier.ports.viewers_preferences_user_blocks import (
     AccountPreferencesStore,
     InboxContext,
     People,

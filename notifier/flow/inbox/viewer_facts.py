@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import Member, UserId
-from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, facts_ttl, viewer_scopes
+from notifier.flow.inbox.viewer_and_page_cache import CachedViewer, ViewerCache, facts_ttl, viewer_scopes
 from notifier.flow.inbox.viewer_facts_invalidation import VersionLookups
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_cache_freshness import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader
-from notifier.ports.viewer_facts import InboxContext, People
+from notifier.ports.leases_queues_throttles_clock import Clock, Nonces
+from notifier.ports.viewers_preferences_user_blocks import InboxContext, People
 
 REMEMBER_INTERVAL = timedelta(seconds=30)
 """Minimum interval between two writes of a viewer's page to Redis, however often the page changes."""

@@ -17,12 +17,11 @@ from datetime import timedelta
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from notifier.concurrency_limits import RepeatingTimer
+from notifier.concurrency_and_time_limits import RepeatingTimer
 from notifier.domain.errors import OUTAGES, CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_feed_follower import ChangeFollower
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Nonces
 from notifier.ports.inbox_cache_freshness import (
     ALL_MEMBERS,
     BurstChanges,
@@ -33,6 +32,7 @@ from notifier.ports.inbox_cache_freshness import (
     ViewerVersionReader,
     ViewerVersionWriter,
 )
+from notifier.ports.leases_queues_throttles_clock import Nonces
 
 T = TypeVar("T")
 

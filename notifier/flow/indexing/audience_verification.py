@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from math import inf
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, count, no_members
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.indexing.bitmaps import count_unreadable, read_bitmap, repair_records
+from notifier.flow.indexing.bitmap_updates_and_repair import count_unreadable, read_bitmap, repair_records
 from notifier.ports.audience import Follows, MemberSets
-from notifier.ports.event_log import EventLog
-from notifier.ports.user_directory import Directory
-from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
+from notifier.ports.event_log_and_dead_letters import EventLog
+from notifier.ports.user_directory_and_account_flags import Directory
+from notifier.ports.viewers_preferences_user_blocks import AccountPreferencesStore, SubjectPreferences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,15 +14,15 @@ from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member, Subject
-from notifier.domain.upstream.graph_changes import FollowChange, GraphRecord, Rebuild
+from notifier.domain.upstream.graph_stream_records import FollowChange, GraphRecord, Rebuild
 from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import PreferenceChange
 from notifier.domain.users.user_blocks import UserBlockChange
-from notifier.flow.indexing.bitmaps import Bitmaps, FollowChanges, PreferenceChanges
-from notifier.ports.coordination import Epochs
-from notifier.ports.event_log import Logged
-from notifier.ports.user_directory import Directory
-from notifier.ports.viewer_facts import UserBlocks
+from notifier.flow.indexing.bitmap_updates_and_repair import Bitmaps, FollowChanges, PreferenceChanges
+from notifier.ports.event_log_and_dead_letters import Logged
+from notifier.ports.leases_queues_throttles_clock import Epochs
+from notifier.ports.user_directory_and_account_flags import Directory
+from notifier.ports.viewers_preferences_user_blocks import UserBlocks
 
 T = TypeVar("T")
 ShardsBySubject = Mapping[Subject, Collection[int]]

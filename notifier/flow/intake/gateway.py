@@ -14,11 +14,11 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
-from notifier.domain.upstream.graph_changes import FollowChange, GraphRecord
+from notifier.domain.upstream.graph_stream_records import FollowChange, GraphRecord
 from notifier.domain.users.user_blocks import UserBlockChange
-from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
+from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.metrics import Metrics
-from notifier.ports.event_log import EventLog, Record
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
 from notifier.ports.recent_events_and_load_limits import RecentEvents
 
 CONTENT_HASH_BYTES = 16

@@ -10,10 +10,10 @@ from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Event, LoggedEvent, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.flow.sequencing.retraction_settlement import current_mentions
+from notifier.flow.sequencing.retracted_burst_updates import current_mentions
 from notifier.ports.all_ports import Ports
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import EventLog, Record
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.moderation_and_retractions import HeldMentions, Retractions
 
 

@@ -19,8 +19,8 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.ports.audience import Follows, SubjectAndMember
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, HeldMentions
-from notifier.ports.user_directory import Directory, DirectoryEntry
-from notifier.ports.viewer_facts import AccountPreferencesStore
+from notifier.ports.user_directory_and_account_flags import Directory, DirectoryEntry
+from notifier.ports.viewers_preferences_user_blocks import AccountPreferencesStore
 
 REFUSAL_BY_VERDICT = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
 

@@ -29,9 +29,9 @@ from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import OpenedInbox
 from notifier.flow.live.listeners import READ_OVERLAP, ListenerRegistry
-from notifier.flow.live.stream_events import LONG_AGO, Listener, RecentBurstBuffer, Stream
+from notifier.flow.live.streams_and_events import LONG_AGO, Listener, RecentBurstBuffer, Stream
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.live_bus import LiveMessage, LiveReader, MarksChanged, MissedUpdates
 
 TaskCoroutine = Coroutine[Any, Any, None]

@@ -14,7 +14,7 @@ from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE
 from notifier.flow.inbox.digest_walk import changes_digest, digest_due_for, next_digest_due, read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import Entry, InboxView
-from notifier.flow.live.stream_events import (
+from notifier.flow.live.streams_and_events import (
     PAGE_SIZE,
     Listener,
     RecentBurstBuffer,
@@ -25,7 +25,7 @@ from notifier.flow.live.stream_events import (
     marks_fingerprint,
     visibility_fingerprint,
 )
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 READ_OVERLAP = timedelta(seconds=10)
 """How far each read of bursts reaches back before the start of the previous read.

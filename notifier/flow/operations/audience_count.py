@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.audience.tiers import ShardSets, Tier, TierRule, by_activity, divide
+from notifier.domain.audience.tiers_and_member_sets import ShardSets, Tier, TierRule, by_activity, divide
 from notifier.domain.errors import Poison, Unavailable
 from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.audience import MemberSets

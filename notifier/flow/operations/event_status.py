@@ -8,19 +8,19 @@ from enum import StrEnum
 
 from notifier import topics
 from notifier.codec import pack, unpack
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.delivery.ledger import BurstProgress, SliceState, State
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, MentionOutcome
-from notifier.ports.coordination import Clock, Throttles
-from notifier.ports.event_log import EventLog, Record
-from notifier.ports.ledger import Ledger
+from notifier.ports.event_log_and_dead_letters import EventLog, Record
+from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.moderation_and_retractions import HeldMentions
 from notifier.ports.recent_events_and_load_limits import RecentEvents
 

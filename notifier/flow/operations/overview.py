@@ -13,8 +13,12 @@ from datetime import datetime, timedelta
 from notifier import topics
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
 from notifier.domain.audience.snapshot import SnapshotCounts
+from notifier.domain.backoff_and_due_times import is_due
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.accounting import (
+from notifier.domain.delivery.dead_letter_limit import LaneStop
+from notifier.domain.delivery.dispatch_backlog import PoolBacklog
+from notifier.domain.delivery.ledger import BurstProgress, SliceState
+from notifier.domain.delivery.recipient_totals_and_progress import (
     DeliveryRate,
     RecipientTotals,
     TierProgress,
@@ -22,22 +26,17 @@ from notifier.domain.delivery.accounting import (
     recipient_totals,
     tier_progress,
 )
-from notifier.domain.delivery.backlog import PoolBacklog
-from notifier.domain.delivery.dead_letter_limit import LaneStop
-from notifier.domain.delivery.ledger import BurstProgress, SliceState
-from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import RAMP, Throttle
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.throttle_and_backpressure import RAMP, Throttle
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane
 from notifier.domain.push.circuit_breaker import OpenCircuit
-from notifier.domain.timing import is_due
 from notifier.flow.lane_guard import stopped_lanes
-from notifier.ports.audience import ActiveHours
+from notifier.ports.audience import ActiveHours, AudienceSnapshots
 from notifier.ports.bursts import RecentBursts
-from notifier.ports.coordination import Clock, Throttles
-from notifier.ports.event_log import DeadLetterTallies, EventLog
-from notifier.ports.inbox import AudienceSnapshots
-from notifier.ports.ledger import DeferredBursts, Ledger
+from notifier.ports.event_log_and_dead_letters import DeadLetterTallies, EventLog
+from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
+from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import CircuitReport
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure

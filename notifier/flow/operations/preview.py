@@ -6,23 +6,23 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, take_snapshot
-from notifier.domain.audience.tiers import TIERS, Tier, TierRule, by_activity
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, Mention
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.delivery.forecast import Forecast, TierForecast, speeds_by_tier
-from notifier.domain.delivery.throttle import RAMP, tier_limit
+from notifier.domain.delivery.throttle_and_backpressure import RAMP, tier_limit
 from notifier.domain.ids import Kind, Lane, Subject, UserId
+from notifier.flow.intake.mention_router import lane_of
 from notifier.flow.intake.moderation import ModerationFacts, ModerationLookup
-from notifier.flow.intake.router import lane_of
 from notifier.flow.operations.audience_count import Advance, live_sets_by_shard
 from notifier.flow.sequencing.publisher import plan_burst
-from notifier.flow.sequencing.retraction_settlement import current_mentions
+from notifier.flow.sequencing.retracted_burst_updates import current_mentions
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts
-from notifier.ports.coordination import Clock, Throttles
-from notifier.ports.ledger import Ledger
+from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.moderation_and_retractions import Retractions
 
 MAX_LISTED_AGE = timedelta(hours=1)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import is_late
 from notifier.domain.errors import OUTAGES
@@ -21,7 +21,7 @@ from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.flow.push.circuit_breakers import CircuitBreakers, line_of
 from notifier.flow.push.rate_limiter import RateLimiter
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import Provider
 
 URGENT_TIERS = (Tier.P0, Tier.P1)

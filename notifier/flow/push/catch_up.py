@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.snapshot import AudienceSnapshot
+from notifier.domain.backoff_and_due_times import PUSH_LIFETIME
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, is_late
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice_and_pool import Slice
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Platform, Subject
 from notifier.domain.push.catch_up import (
@@ -33,11 +34,10 @@ from notifier.domain.push.catch_up import (
 )
 from notifier.domain.push.send_log import SendBatch, send_progress
 from notifier.domain.push.shard_state import ShardState
-from notifier.domain.timing import PUSH_LIFETIME
 from notifier.flow.delivery.slice_worker import SliceLease
+from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Bursts
-from notifier.ports.inbox import AudienceSnapshots
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger_claims_and_store_scan import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
@@ -48,7 +48,7 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
-class SiblingBursts:
+class SameSubjectBursts:
     """Reads the siblings of a burst: the other bursts of its subject that send alerts. For one thread.
 
     Bursts that never send alerts are remembered. Siblings are read every time, because they may have been retracted.
@@ -113,7 +113,7 @@ class CatchUp:
     An alert that is sent may cover older bursts. It is then a summary.
     """
 
-    siblings: SiblingBursts
+    siblings: SameSubjectBursts
     ledger: Ledger
     audience_snapshots: AudienceSnapshots
     send_log: SendLog

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from urllib.parse import urlsplit
 
+from notifier.domain.backoff_and_due_times import is_due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.batch_draft import Draft, SendAttempt
@@ -32,9 +33,8 @@ from notifier.domain.push.circuit_breaker import (
 )
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
-from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import CircuitReport
 
 LOGGER = logging.getLogger("notifier.push")

@@ -44,7 +44,7 @@ from enum import Enum, auto
 from notifier.domain.audience.bitmap import count
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice_and_pool import Slice
 from notifier.domain.ids import Platform
 from notifier.domain.push.batch_draft import Draft, count_attempts, within_rate
 from notifier.domain.push.send_log import FailedAttempt, SendBatch, SendLogKey, send_progress
@@ -56,9 +56,9 @@ from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.flow.push.device_selection import DEVICES_PER_BATCH, Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.rate_limiter import RateLimiter
+from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Bursts
-from notifier.ports.coordination import Clock
-from notifier.ports.inbox import AudienceSnapshots
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import PushSuppressions, SendLog
 
 SHARDS_PER_ROUND = 128

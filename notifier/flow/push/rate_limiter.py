@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.backoff_and_due_times import is_due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results, slowdown
-from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
 from notifier.ports.push import InboxLatencyReport, ProviderRates
 from notifier.ports.recent_events_and_load_limits import Backpressure

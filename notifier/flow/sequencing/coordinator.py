@@ -11,10 +11,10 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance
 from notifier.domain.ids import Subject
 from notifier.flow.sequencing.publisher import Publisher
-from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
+from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.ports.bursts import Bursts, MentionOutcome
-from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log_and_dead_letters import Logged
+from notifier.ports.leases_queues_throttles_clock import Clock, Nonces
 
 MAX_CACHED_HEADS = 4_096
 """Number of cached heads above which the cache is emptied. In a storm of mentions a few hundred subjects are active."""

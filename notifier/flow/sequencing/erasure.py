@@ -13,9 +13,9 @@ from notifier.domain.bursts.retraction import Retraction, RetractionCause, erasu
 from notifier.domain.ids import UserId
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.moderation_and_retractions import ErasureTargets, Retractions
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 
 T = TypeVar("T")
 

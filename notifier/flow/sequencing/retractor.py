@@ -9,9 +9,9 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey
 from notifier.flow.sequencing.erasure import Erasure
 from notifier.flow.sequencing.live_publisher import LivePublisher
-from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
+from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.ports.bursts import Bursts
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log_and_dead_letters import Logged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

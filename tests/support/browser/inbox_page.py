@@ -1,6 +1,5 @@
 """Page object for the inbox element on its bare page."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -84,27 +83,3 @@ class FakeInboxPage(InboxPage):
         expect(self.rows.first).to_be_visible()
         self.until(lambda: bool(self.inbox.streams))
         return self
-
-
-# Results read from a page; usable without a browser.
-
-OF_THE_INBOX = ("/static/notifier-inbox", "/v1/inbox")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StormTimes:
-    """Numbers of a storm as the demo's page showed them."""
-
-    burst: str
-    followers: int
-    people: int
-    """Users of tier P1."""
-    reported_s: float
-    """Duration of P1 on the page, from the acceptance of the first mention."""
-    shown_s: float
-    """Seconds from the click until the page showed the duration."""
-
-
-def without_inbox(sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the sizes without the files and requests of the inbox element."""
-    return {path: size for path, size in sizes.items() if not path.startswith(OF_THE_INBOX)}

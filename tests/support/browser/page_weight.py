@@ -27,6 +27,14 @@ def weighed(browser: Browser, address: str) -> Mapping[str, int]:
     return sizes
 
 
+OF_THE_INBOX = ("/static/notifier-inbox", "/v1/inbox")
+
+
+def without_inbox(sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the sizes without the files and requests of the inbox element."""
+    return {path: size for path, size in sizes.items() if not path.startswith(OF_THE_INBOX)}
+
+
 def _ends(response: Response) -> bool:
     """Whether the response has a body that ends."""
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")

@@ -9,7 +9,6 @@ from time import monotonic
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser.chromium import visit
-from tests.support.browser.inbox_page import StormTimes
 from tests.support.browser.page_states import wait_until_delivered
 
 STORM_INTERVAL_SECONDS = 30.0
@@ -25,6 +24,20 @@ SHOWN = """() => ({
   p1: document.querySelectorAll(".tier")[1].querySelector(".reached").textContent,
 })"""
 """Read at once, so that all belong to one burst."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StormTimes:
+    """Numbers of a storm as the demo's page showed them."""
+
+    burst: str
+    followers: int
+    people: int
+    """Users of tier P1."""
+    reported_s: float
+    """Duration of P1 on the page, from the acceptance of the first mention."""
+    shown_s: float
+    """Seconds from the click until the page showed the duration."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resumed
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 
 
 class MemoryDeadLetters:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, no_members, shard_of
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 
 @dataclass(slots=True)

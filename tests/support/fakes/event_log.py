@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from zlib import crc32
 
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.topics import PARTITION_COUNTS
 
 LEASE = timedelta(seconds=5)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import ImportKeys, merge_runs
+from notifier.domain.audience.import_keys_and_follow_rows import ImportKeys, merge_runs
 
 
 class MemoryFollowRuns:

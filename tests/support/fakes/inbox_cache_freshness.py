@@ -7,7 +7,6 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, UserId
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox_cache_freshness import (
     MAX_CHANGED_BURSTS,
     PLACEHOLDER_TTL,
@@ -19,6 +18,7 @@ from notifier.ports.inbox_cache_freshness import (
     Scope,
     VersionLookup,
 )
+from notifier.ports.leases_queues_throttles_clock import Clock
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.live_bus import MemoryLiveBus
 

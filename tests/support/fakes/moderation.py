@@ -8,7 +8,7 @@ from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, 
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import AuthorVerdict
 from notifier.domain.ids import UserId
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 
 class MemoryHeldMentions:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, shard_of
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import (
     AccountPreferences,
@@ -17,7 +17,7 @@ from notifier.domain.users.subject_preferences import (
     preference_sets,
 )
 from notifier.domain.users.user_blocks import UserBlock
-from notifier.ports.viewer_facts import SubjectAndMember
+from notifier.ports.viewers_preferences_user_blocks import SubjectAndMember
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, SubjectList, SubjectLists
 
 KEPT = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from notifier.codec.push import suppression_by_shard
+from notifier.codec.devices_and_send_log import suppression_by_shard
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Platform
@@ -19,9 +19,9 @@ from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.domain.users.account_preferences import AlertDeferred
 from notifier.domain.users.visibility import may_push_after_quiet_hours
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Post, PushSuppression, Reply
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 

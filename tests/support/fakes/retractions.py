@@ -8,7 +8,7 @@ from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.ids import BurstKey, UserId
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 from notifier.ports.moderation_and_retractions import MentionLocation
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.dead_letters import MemoryDeadLetters

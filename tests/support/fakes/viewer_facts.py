@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.codec.preferences import encode_change
+from notifier.codec.account_preferences import encode_change
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of, contains, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, BlockKey
-from notifier.domain.audience.id_ranges import split_id
+from notifier.domain.audience.user_ids_to_members import split_id
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import (
     DEFAULT_ACCOUNT_PREFERENCES,
@@ -40,8 +40,8 @@ from notifier.domain.users.user_blocks import (
     visible_after_unblock,
 )
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.user_directory import AccountFlags, Directory
-from notifier.ports.viewer_facts import InboxContext
+from notifier.ports.user_directory_and_account_flags import AccountFlags, Directory
+from notifier.ports.viewers_preferences_user_blocks import InboxContext
 
 
 class MemoryPeople:

@@ -22,13 +22,12 @@ from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.inbox_cache_freshness import Scope
-from notifier.ports.user_directory import DirectoryEntry
-from notifier.ports.viewer_facts import Preferences
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from notifier.ports.viewers_preferences_user_blocks import Preferences
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
-from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
+from tests.support.fakes.activity_member_sets_and_follows import MemoryActivity, MemoryMemberSets
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
-from tests.support.fakes.clock import START, CountedNonces, ManualClock
-from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
+from tests.support.fakes.clock_and_nonces import START, CountedNonces, ManualClock
 from tests.support.fakes.inbox_cache_freshness import (
     MemoryBurstChanges,
     MemoryVersions,
@@ -36,11 +35,16 @@ from tests.support.fakes.inbox_cache_freshness import (
     MemoryViewerVersionReader,
     MemoryViewerVersionWriter,
 )
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
+from tests.support.fakes.inbox_rows_and_audience_snapshots import (
+    MemoryAudienceSnapshots,
+    MemoryInboxStore,
+    MemoryTimeline,
+)
+from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.preferences_and_user_blocks import MemoryPreferences
 from tests.support.fakes.pull_index import MemoryPullIndex
-from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.port_proxy import Gate, proxied

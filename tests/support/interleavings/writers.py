@@ -11,8 +11,8 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceP
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
-from notifier.ports.user_directory import DirectoryEntry
-from tests.support.fakes.audience import MemoryFollows
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.support.fakes.activity_member_sets_and_follows import MemoryFollows
 from tests.support.fakes.preferences_and_user_blocks import MemoryUserBlocks
 from tests.support.interleavings.cached_api_processes import (
     FIRST,

@@ -7,11 +7,10 @@ from typing import Any
 
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.audience.tiers_and_member_sets import SetKind, ShardSets
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.audience import MemberSets
-from notifier.ports.inbox import AudienceSnapshots
+from notifier.ports.audience import AudienceSnapshots, MemberSets
 from tests.support.oracle import DORMANT, SHARD, SUPPRESSED, ObservedBurst, Oracle, Person, ShardTiers
 from tests.support.simulator.population import SHARDS, Population
 

@@ -10,10 +10,10 @@ from notifier import topics
 from notifier.domain.audience.bitmap import members, no_members, shard_of
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, SetKind
-from notifier.domain.delivery.accounting import recipient_totals
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.recipient_totals_and_progress import recipient_totals
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS
@@ -198,8 +198,8 @@ def _no_deaths(simulation: Simulation) -> Iterator[str]:
 def _delivered(simulation: Simulation) -> Iterator[str]:
     oracle = simulation.state_reader.oracle()
     rows = _rows(simulation)
-    for burst_progress in simulation.state.archive.burst_progress():
-        snapshots = list(simulation.state.archive.audience_snapshots(burst_progress.plan.burst))
+    for burst_progress in simulation.state.store_scan.burst_progress():
+        snapshots = list(simulation.state.store_scan.audience_snapshots(burst_progress.plan.burst))
         observed = oracle.bursts[key_of(burst_progress.plan.burst)]
         yield from _ended(burst_progress)
         for snapshot in snapshots:
@@ -208,7 +208,7 @@ def _delivered(simulation: Simulation) -> Iterator[str]:
         yield from _planned(simulation, oracle, observed, snapshots)
         yield from _written(burst_progress, snapshots, rows)
     yield from (f"{member} has {n} rows of {key} in {tier}" for (key, tier, member), n in rows.items() if n > 1)
-    for stored in simulation.state.archive.rows():
+    for stored in simulation.state.store_scan.rows():
         if stored.row.opened_at != simulation.state.bursts.by_key[stored.row.burst].opened_at:
             yield f"a row of {stored.row.burst} has the time {stored.row.opened_at}"
     unplanned = set(simulation.state.bursts.by_key) - set(simulation.state.ledger.planned())
@@ -298,7 +298,7 @@ def _written(
 
 def _rows(simulation: Simulation) -> Counter[tuple[BurstKey, str, int]]:
     counts: Counter[tuple[BurstKey, str, int]] = Counter()
-    for stored in simulation.state.archive.rows():
+    for stored in simulation.state.store_scan.rows():
         row, first = stored.row, stored.member_range * RANGE_MEMBERS
         counts.update((row.burst, str(row.tier), first + place) for place in row.offsets().tolist())
     return counts

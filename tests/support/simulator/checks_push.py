@@ -8,7 +8,7 @@ from itertools import chain
 
 from notifier.domain.audience.bitmap import contains, members
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice_and_pool import Slice, Step
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import burst_alert, summary_alert
 from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason
@@ -28,7 +28,7 @@ def alert_violations(simulation: Simulation) -> Iterator[str]:
     alerts: AlertCounts = Counter((sent.burst, device.member, device.platform) for sent, device in state.phones.arrived)
     yield from simulation.push_observer.wrong
     yield from _with_wrong_collapse_id(simulation)
-    for burst_progress in state.archive.burst_progress():
+    for burst_progress in state.store_scan.burst_progress():
         yield from _finished_slices(simulation, burst_progress, alerts)
     alerted = _members_to_alert(simulation)
     yield from (
@@ -54,7 +54,8 @@ def _finished_slices(simulation: Simulation, burst_progress: BurstProgress, aler
     A slice that was left to the pull path must have been too late.
     """
     snapshots = {
-        snapshot.shard: snapshot for snapshot in simulation.state.archive.audience_snapshots(burst_progress.plan.burst)
+        snapshot.shard: snapshot
+        for snapshot in simulation.state.store_scan.audience_snapshots(burst_progress.plan.burst)
     }
     always = simulation.push_observer.always(burst_progress.plan.burst)
     for slice_, progress in burst_progress.slice_states.items():
@@ -96,8 +97,8 @@ def _recorded_as_silent(batches: Sequence[SendBatch], shard: int) -> set[Member]
 def _members_to_alert(simulation: Simulation) -> Mapping[BurstKey, set[Member]]:
     """Return the members to alert by burst, as the audience snapshots have them."""
     members_by_burst = defaultdict[BurstKey, set[Member]](set)
-    for burst_progress in simulation.state.archive.burst_progress():
-        for snapshot in simulation.state.archive.audience_snapshots(burst_progress.plan.burst):
+    for burst_progress in simulation.state.store_scan.burst_progress():
+        for snapshot in simulation.state.store_scan.audience_snapshots(burst_progress.plan.burst):
             members_by_burst[burst_progress.plan.burst] |= {
                 Member(m) for m in members(snapshot.to_alert, snapshot.shard)
             }

@@ -6,10 +6,9 @@ from notifier import topics
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import Record
-from tests.support.fakes.archive import MemoryArchive
-from tests.support.fakes.audience import (
+from notifier.ports.event_log_and_dead_letters import Record
+from notifier.ports.leases_queues_throttles_clock import Clock
+from tests.support.fakes.activity_member_sets_and_follows import (
     MemoryActiveHours,
     MemoryActiveSets,
     MemoryActivity,
@@ -17,14 +16,18 @@ from tests.support.fakes.audience import (
     MemoryMemberSets,
 )
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts, MemoryHeads
-from tests.support.fakes.clock import CountedNonces, ManualClock
-from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
+from tests.support.fakes.clock_and_nonces import CountedNonces, ManualClock
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
-from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
+from tests.support.fakes.inbox_rows_and_audience_snapshots import (
+    MemoryAudienceSnapshots,
+    MemoryInboxStore,
+    MemoryTimeline,
+)
+from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.preferences_and_user_blocks import (
@@ -50,7 +53,8 @@ from tests.support.fakes.recent_events_and_load_limits import (
     MemoryTokenBuckets,
 )
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
-from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.store_scan import MemoryStoreScan
+from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 
@@ -142,7 +146,7 @@ class DurableState:
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.erasure_targets = MemoryErasureTargets(self.held_mentions, self.dead_letters)
         self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryDeadLetterTallies()
-        self.archive = MemoryArchive(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
+        self.store_scan = MemoryStoreScan(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
         self.account_flags, self.devices = MemoryAccountFlags(), MemoryDevices(self.clock)
         self.people = MemoryPeople(self.directory, flags=self.account_flags)
         self.follows = MemoryFollows(self.people)

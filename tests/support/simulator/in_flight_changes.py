@@ -7,13 +7,13 @@ from itertools import chain, combinations, product
 
 from notifier import topics
 from notifier.codec import unpack
-from notifier.codec.push import unpack_device_record
+from notifier.codec.devices_and_send_log import unpack_device_record
 from notifier.domain.audience.activity import ACTIVE_SET_KINDS
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.ids import Member
-from notifier.domain.upstream.graph_changes import GraphRecord
-from notifier.ports.event_log import Record
-from notifier.ports.user_directory import Directory
+from notifier.domain.upstream.graph_stream_records import GraphRecord
+from notifier.ports.event_log_and_dead_letters import Record
+from notifier.ports.user_directory_and_account_flags import Directory
 from tests.support.oracle import DeviceUpdate, FollowUpdate, Person, Update
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.scenarios.devices import device_updates

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, shard_of
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
-from notifier.ports.event_log import Record
-from notifier.ports.user_directory import DirectoryEntry
-from tests.support.fakes.clock import START
+from notifier.ports.event_log_and_dead_letters import Record
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
+from tests.support.fakes.clock_and_nonces import START
 from tests.support.oracle import FOR_EVER, Person
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.in_flight_changes import InFlightChanges

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import contains, shard_of
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import Claim
-from notifier.domain.delivery.slice import PUSH_STEPS, Slice
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Slice
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import Alert, SummaryAlert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import AlertOutcome, SendBatch
-from notifier.ports.ledger import Claims
+from notifier.ports.ledger_claims_and_store_scan import Claims
 from tests.support.fakes.push import MemoryProvider
 from tests.support.oracle import InboxMarks
 from tests.support.simulator.oracle_input_reader import StateReader, key_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from tests.support.simulator.population import AUTHORS, VIEWERS
 from tests.support.simulator.scenarios.devices import ANSWERS, DEVICES, OWNERS
 from tests.support.simulator.script import (

@@ -9,7 +9,7 @@ from notifier.codec import unpack
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import Kind
-from notifier.ports.event_log import Record
+from notifier.ports.event_log_and_dead_letters import Record
 from tests.support.oracle import RetractionUpdate
 from tests.support.simulator.durable_state import DurableState
 

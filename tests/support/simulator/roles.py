@@ -11,7 +11,7 @@ from notifier.api.request_threads import ThreadedLog
 from notifier.config import Settings
 from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
@@ -19,15 +19,15 @@ from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline
 from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.flow.intake.router import Router
+from notifier.flow.intake.mention_router import Router
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.ports.event_log import Consumer, EventLog
+from notifier.ports.event_log_and_dead_letters import Consumer, EventLog
 from notifier.ports.pull_index import PullIndex
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler, build_slice_worker
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from notifier.wiring.indexing import build_activity_roll_up
-from notifier.wiring.system import System, build_system
+from notifier.wiring.shared_parts import System, build_system
 from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.simulator.audience_snapshot_observer import ObservedAudienceSnapshots, ObservedSets, SnapshotObserver
@@ -38,7 +38,7 @@ from tests.support.simulator.push_observer import ObservedClaims, ObservedPhones
 from tests.support.simulator.scheduler import Process, Scheduler
 from tests.support.simulator.script import Part, Script
 from tests.support.simulator.user_changes import ChangeApi
-from workers.slice_runner import Runner
+from workers.slice_runner_and_pools import Runner
 
 # Pull index of a process: bursts that Redis refused are remembered and sent first at the next call of any kind.
 
@@ -285,7 +285,7 @@ class Roles:
             send_log=store("send_log"),
             push_suppressions=store("push_suppressions"),
             leases=store("leases"),
-            archive=state.archive,
+            store_scan=state.store_scan,
             pull=PendingPullIndex(cache("pull"), state),
             recent_events=cache("recent_events"),
             token_buckets=cache("token_buckets"),

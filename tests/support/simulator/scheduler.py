@@ -10,7 +10,7 @@ from typing import assert_never
 
 from greenlet import getcurrent, greenlet
 
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.script import (
     AFTER_EFFECT,

@@ -10,10 +10,10 @@ from typing import TypeVar
 from notifier.codec import UpstreamEvent, read_event
 from notifier.config import Settings
 from notifier.domain.audience.activity import hour_of
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.retraction import Retraction
-from notifier.domain.delivery.slice import PUSH_STEPS, Pool
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Pool
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
 from notifier.flow.inbox.page import OpenedInbox
@@ -61,7 +61,7 @@ class LoggedErrors(logging.Handler):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        loggers = [logging.getLogger(name) for name in ("notifier.consumer_loop", "workers.slice_runner")]
+        loggers = [logging.getLogger(name) for name in ("notifier.consumer_loop", "workers.slice_runner_and_pools")]
         before = [(logger, logger.propagate, logger.level) for logger in loggers]
         for logger in loggers:
             logger.addHandler(self)

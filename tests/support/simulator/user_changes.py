@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.upstream.graph_changes import FollowAction, FollowChange, GraphRecord
+from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange, GraphRecord
 from notifier.domain.upstream.validation import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.users.account_preferences import AccountPreferencesChange, AccountPreferencesPatch
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceChange, PreferencePatch, Volume
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.intake.gateway import IntakeStatus
-from notifier.ports.user_directory import Directory
-from notifier.wiring.system import System
-from tests.support.example_event import accept
+from notifier.ports.user_directory_and_account_flags import Directory
+from notifier.wiring.shared_parts import System
+from tests.support.example_event_and_acceptance import accept
 from tests.support.oracle import FOR_EVER, AccountUpdate, BlockUpdate, FollowUpdate, Person, PreferenceUpdate, Update
 from tests.support.simulator.script import Changed
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC
 
-from notifier.adapters.system_clock import SystemClock, UuidNonces
+from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.codec.messagepack import from_ms, to_ms
 
 

@@ -17,8 +17,8 @@ from notifier.api.demo.traffic import (
     DemoTraffic,
 )
 from notifier.domain.errors import StoreUnavailable
-from tests.support.fakes.clock import CountedNonces, ManualClock
-from tests.support.fakes.coordination import MemoryLeases
+from tests.support.fakes.clock_and_nonces import CountedNonces, ManualClock
+from tests.support.fakes.epochs_leases_queues_throttles import MemoryLeases
 
 
 @dataclass

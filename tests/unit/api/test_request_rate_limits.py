@@ -10,7 +10,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from tests.support.fakes.api_threads import InlineThreads
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.recent_events_and_load_limits import MemoryTokenBuckets
 
 TOKEN_REFILL = WRITES_WINDOW / 10

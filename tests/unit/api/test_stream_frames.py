@@ -7,7 +7,7 @@ import pytest
 from notifier.api.routes.inbox import BadgeBody
 from notifier.api.routes.inbox_stream import frame
 from notifier.api.schemas.inbox_items import ItemBody
-from notifier.flow.live.stream_events import StreamEvent
+from notifier.flow.live.streams_and_events import StreamEvent
 from tests.http.live_stream_client import parse_events
 from tests.support.domain_examples import NOON
 

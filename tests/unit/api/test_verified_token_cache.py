@@ -8,7 +8,7 @@ from notifier.api.auth import tokens as verified_tokens
 from notifier.api.auth.tokens import HOLDER_BYTES, TokenHolder, VerifiedTokens
 from notifier.domain.ids import UserId
 from notifier.metrics import CacheCounters, Metrics
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 KIM = TokenHolder(user=UserId("kim"), ends_at=START.timestamp() + 60)
 

@@ -9,15 +9,15 @@ import pytest
 
 from benchmarks.audience import user_lookups
 from benchmarks.audience.alternative_audiences import BloomFilter, BloomFilters, FollowerTable
-from benchmarks.audience.tier_comparison import BitmapSource
-from benchmarks.audience.universe_sizes import UniverseCase, figures, measure_case
+from benchmarks.audience.audience_design_comparison import BitmapSource
+from benchmarks.audience.plans_and_snapshots_by_size import UniverseCase, figures, measure_case
 from benchmarks.fanout.worker_memory import GROWTH_MB, SAMPLES
 from benchmarks.fanout.worker_memory import figures as memory_figures
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
+from notifier.adapters.sqlite.stores.member_sets_and_active_sets import SqliteMemberSets
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import no_members
-from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.audience.tiers_and_member_sets import SetKind, Tier
 from notifier.ports.audience import ShardBitmap
 
 WORLD = World(universe=20_000, followers=10_000, celebrities=1, seed=1)

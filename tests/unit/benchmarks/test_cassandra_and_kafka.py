@@ -12,9 +12,8 @@ from cassandra import ConsistencyLevel
 from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
-from benchmarks.cassandra import coordinator
-from benchmarks.cassandra.generated_history import openings
-from benchmarks.cassandra.large_bursts import SyntheticBursts, first
+from benchmarks.cassandra import sequencing_coordinator
+from benchmarks.cassandra.generated_bursts import SyntheticBursts, first, openings
 from benchmarks.cassandra.lean_cql_client import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS
 from benchmarks.cassandra.writers import ROW_TTL_SECONDS, values
@@ -26,7 +25,7 @@ from notifier.consumer_loop import BATCH_SIZE
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log_and_dead_letters import Logged
 from tests.repo.repository_files import ROOT
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
@@ -194,7 +193,7 @@ class ManualTime:
         self.passed += seconds
 
 
-def held_lane(takes: float, per_record: float = 0.0) -> tuple[coordinator.HeldRate, list[int]]:
+def held_lane(takes: float, per_record: float = 0.0) -> tuple[sequencing_coordinator.HeldRate, list[int]]:
     """Run a lane whose stage takes `takes` seconds per batch and `per_record` more per record."""
     time, sizes = ManualTime(), list[int]()
 
@@ -202,8 +201,8 @@ def held_lane(takes: float, per_record: float = 0.0) -> tuple[coordinator.HeldRa
         sizes.append(len(records))
         time.sleep(takes + per_record * len(records))
 
-    arrivals = coordinator.LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
-    return coordinator.hold(stage, arrivals, 10, time.now, time.sleep), sizes
+    arrivals = sequencing_coordinator.LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
+    return sequencing_coordinator.hold(stage, arrivals, 10, time.now, time.sleep), sizes
 
 
 def test_lane_that_keeps_up_finishes_all_records() -> None:
@@ -222,7 +221,7 @@ def test_slow_lane_finishes_fewer_records_and_reports_waits() -> None:
 
 def test_lane_records_have_partition_by_subject_and_rising_offsets() -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{number}")) for number in range(7)]
-    arrivals = coordinator.LaneRecords(subjects=subjects, lane=Lane.CELEBRITY)
+    arrivals = sequencing_coordinator.LaneRecords(subjects=subjects, lane=Lane.CELEBRITY)
     logged = [*arrivals.batch(20), *arrivals.batch(20)]
     assert len({(entry.partition, entry.record.key) for entry in logged}) == 7
     assert [entry.offset for entry in logged] == sorted({entry.offset for entry in logged})

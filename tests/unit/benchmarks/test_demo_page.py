@@ -6,11 +6,10 @@ import pytest
 
 from benchmarks import live_latency
 from benchmarks.demo_page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
-from benchmarks.fanout.large_burst import FOLLOWERS
+from benchmarks.fanout.large_burst_speed_and_recovery import FOLLOWERS
 from tests.repo.repository_files import ROOT
-from tests.support.browser.inbox_page import StormTimes
 from tests.support.browser.page_states import STAR_DELIVERED
-from tests.support.browser.storm_watcher import BURST, TOOK
+from tests.support.browser.storm_watcher import BURST, TOOK, StormTimes
 
 SEEN = StormTimes(burst="mention:nova#2", followers=FOLLOWERS, people=9_000_000, reported_s=6.3, shown_s=7.9)
 

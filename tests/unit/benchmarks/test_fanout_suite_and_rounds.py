@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.audience import suite as audience
+from benchmarks.costs_and_figures import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
 from benchmarks.fanout.burst_memory import growth, most
 from benchmarks.fanout.planning import shard_counts
 from benchmarks.fanout.suite import PARTS, Part, names, run
 from benchmarks.push import promises, transport
-from benchmarks.rounds import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
-from notifier.devkit.check.finding import at_most
+from notifier.devkit.check.finding_and_quantiles import at_most
 from tests.repo.repository_files import ROOT
 
 

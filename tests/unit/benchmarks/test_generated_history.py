@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from benchmarks.cassandra.generated_history import GROUPS, TIERS, InboxHistory, OpenedBurst, cut_into, reaches
+from benchmarks.cassandra.generated_bursts import GROUPS, TIERS, InboxHistory, OpenedBurst, cut_into, reaches
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, cut_inbox_rows, window_of
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)

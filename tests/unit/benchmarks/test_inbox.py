@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.costs_and_figures import Spread
 from benchmarks.inbox.cases import NOT_MODIFIED, PAGES, WARM
 from benchmarks.inbox.changed_pages import merged
 from benchmarks.inbox.cold_herd_and_api_memory import HERD, loads
@@ -20,20 +21,18 @@ from benchmarks.inbox.figures import (
     calls,
     cpu,
     cpu_ratio,
-    due_times,
     growth,
-    parsed,
     percentiles,
     ratio,
     ratio_to_peer,
     ratios,
     right_answers,
 )
-from benchmarks.inbox.load_generator import get, read_answers
-from benchmarks.inbox.opens_under_load import MENTIONS_PER_BATCH, batches
+from benchmarks.inbox.http_requests_and_load_loops import due_times, get, read_answers
+from benchmarks.inbox.measured_system import parsed
+from benchmarks.inbox.opens_during_mentions import MENTIONS_PER_BATCH, batches
 from benchmarks.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
-from benchmarks.inbox.shared_stage import turned
-from benchmarks.rounds import Spread
+from benchmarks.inbox.shared_stage_and_case_rounds import turned
 
 SMALL = Population(
     groups=(Group(name="warm", users=1_500, follows=3), Group(name="crowd", users=1_025, follows=2, shared=True)),

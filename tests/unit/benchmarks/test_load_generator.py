@@ -12,10 +12,23 @@ from selectors import DefaultSelector, SelectSelector
 
 import pytest
 
-from benchmarks.inbox.figures import due_times
+from benchmarks.inbox.http_requests_and_load_loops import (
+    Answer,
+    Broken,
+    LoadLoop,
+    Request,
+    Tally,
+    closed_loop,
+    due_times,
+    get,
+    open_loop,
+    parsed,
+    read_answers,
+    read_requests,
+    write_requests,
+)
 from benchmarks.inbox.json_line_process import HelperFailed, HelperProcess, LoadClient
-from benchmarks.inbox.load_generator import Job, RequestFiles, done, get, read_answers, read_requests, write_requests
-from benchmarks.inbox.load_loops import Answer, Broken, LoadLoop, Request, Tally, closed_loop, open_loop, parsed
+from benchmarks.inbox.load_generator import Job, RequestFiles, done
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 STALLED_REQUEST, STALL_SECONDS = 20, 0.4

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.costs_and_figures import Spread
 from benchmarks.peers.audience import DENSITIES, PeerDensity, sample, written
 from benchmarks.peers.delivery_comparison import names
 from benchmarks.peers.product_side import Delivered
 from benchmarks.peers.ratios_of_rounds import Rounds, figures
 from benchmarks.peers.registry import PEERS, Peer
-from benchmarks.rounds import Spread
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, count
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from tests.repo.repository_files import ROOT
 
 PEER = Peer(name="slow", place="f:n", environment="e", people=10, quick_people=5, limit=5.0)

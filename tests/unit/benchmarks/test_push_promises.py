@@ -8,11 +8,11 @@ from socket import create_connection
 
 import pytest
 
-from benchmarks.push import kill_workers, quiet_hours, vip_latency
-from benchmarks.push.dropped_tokens import is_gone
-from benchmarks.push.expected_alerts import ExpectedAlerts
+from benchmarks.push import kill_workers, quiet_hours_and_late_alerts, vip_latency
+from benchmarks.push.dropped_and_kept_devices import is_gone
+from benchmarks.push.expected_and_arrived_alerts import ExpectedAlerts
 from benchmarks.push.kill_workers import Kill, differences
-from benchmarks.push.quiet_hours import QUIET_USER, SimulatedEvening
+from benchmarks.push.quiet_hours_and_late_alerts import QUIET_USER, SimulatedEvening
 from benchmarks.push.ssrf import Trap, rebound, redirected
 from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.fixture.world import World
@@ -57,10 +57,10 @@ def test_kill_after_the_burst_fails() -> None:
 
 
 def test_quiet_hours_need_exactly_one_alert() -> None:
-    assert [*quiet_hours.quiet(), *quiet_hours.stale()] == []
+    assert [*quiet_hours_and_late_alerts.quiet(), *quiet_hours_and_late_alerts.stale()] == []
     evening = SimulatedEvening()
     evening.mentions()
-    assert list(evening.differences(QUIET_USER, [quiet_hours.BURSTS])) == [
+    assert list(evening.differences(QUIET_USER, [quiet_hours_and_late_alerts.BURSTS])) == [
         "alerts of kim cover [1, 1, 1] bursts, expected [3]"
     ]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.costs_and_figures import Cost, Spread
 from benchmarks.push.goaway import ArrivalCount, parting, wrong
 from benchmarks.push.leanest_sender import MAX_IN_FLIGHT, LeanestSender
 from benchmarks.push.other_libraries import DECRYPTED_MESSAGES, RIVALS, Rival, letters
 from benchmarks.push.our_senders import Place, alert, answers, devices, private, sent, subscriptions
 from benchmarks.push.sample_apns_requests import posts
 from benchmarks.push.sender_comparison import SendRound, figures
-from benchmarks.rounds import Cost, Spread
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.fake_providers.fake_browser import decrypt
 from notifier.devkit.http2.server import serving

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.report.limits_and_speeds_plots import LimitShare, share_of_limit
 from benchmarks.report.markdown import BEGIN, END, number, pictures, results, with_results
 from benchmarks.report.stored_results import Run
-from benchmarks.report.svg_plots import LimitShare, share_of_limit
 
 
 def check(name: str, **facts: object) -> dict[str, Any]:

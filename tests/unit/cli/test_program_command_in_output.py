@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.command_groups import program_command
+from notifier.cli.command_groups_and_errors import program_command
 
 NOWHERE = "/nowhere"
 

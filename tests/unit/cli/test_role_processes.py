@@ -14,7 +14,7 @@ from notifier.cli.supervisor.role_processes import (
     process_arguments,
 )
 from notifier.config import MAX_API_WORKERS, Settings
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import BadSetting
 
 

@@ -14,7 +14,7 @@ from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
+from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange
 from notifier.domain.upstream.validation import checked_mention_event, id_problem
 from notifier.domain.users.user_blocks import UserBlockChange
 from tests.support.domain_examples import NOON

@@ -10,7 +10,7 @@ import pytest
 from notifier.codec import pack, pack_snapshot, unpack, unpack_snapshot
 from notifier.domain.audience.bitmap import from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, Mention
 from notifier.domain.bursts.sequencer import Head, advance

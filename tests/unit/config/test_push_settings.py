@@ -7,7 +7,7 @@ import pytest
 
 from notifier.config import PUSH_FILE, Settings
 from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
 from notifier.domain.push.device_validation import KNOWN_HOSTS

@@ -11,10 +11,10 @@ import numpy as np
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts, read_alerts
 from notifier.devkit.check.delivery_latency import vip_push_finding
-from notifier.devkit.check.finding import Finding
-from notifier.devkit.fixture.sample_users import device, platform
+from notifier.devkit.check.finding_and_quantiles import Finding
+from notifier.devkit.fixture.sample_users_and_devices import device, platform
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, SliceState
 from notifier.domain.delivery.plan import FollowerCounts, make_plan

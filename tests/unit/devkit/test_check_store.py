@@ -11,14 +11,14 @@ from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut_inbox_rows
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.bursts import MentionOutcome
-from notifier.ports.ledger import StoredRow
+from notifier.ports.ledger_claims_and_store_scan import StoredRow
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 
 WORLD = World(universe=20_000, followers=15_000, celebrities=2, seed=1)
@@ -27,8 +27,8 @@ TWEET = Tweet(id="e1", author=UserId("u5"), mentioned=(UserId("nova"),), protect
 
 
 @dataclass
-class FakeArchive:
-    """An archive with the bursts and rows that a test puts in."""
+class FakeStoreScan:
+    """A store scan with the bursts and rows that a test puts in."""
 
     stored_bursts: list[Burst]
     stored_rows: list[StoredRow] = field(default_factory=list)
@@ -75,17 +75,17 @@ def burst(name: str, lane: Lane = Lane.CELEBRITY) -> Burst:
 BURSTS = [burst("mention:nova#1"), burst("self:nova#1", Lane.STANDARD)]
 
 
-def correct_store() -> tuple[FakeArchive, StoreCheck, ExpectedResult]:
-    archive = FakeArchive(BURSTS)
+def correct_store() -> tuple[FakeStoreScan, StoreCheck, ExpectedResult]:
+    store_scan = FakeStoreScan(BURSTS)
     outcomes = FakeOutcomes()
     outcomes.result = [
         MentionOutcome(event=EventId(SOURCE, "e1"), account=UserId("nova"), burst=burst.key, refusal=None)
         for burst in BURSTS
     ]
-    store_check = StoreCheck(archive=archive, bursts_port=outcomes, world=WORLD)
+    store_check = StoreCheck(store_scan=store_scan, bursts_port=outcomes, world=WORLD)
     truth = store_check.truth([TWEET])
-    archive.stored_rows = [row for burst in BURSTS for row in rows(truth, burst)]
-    return archive, store_check, truth
+    store_scan.stored_rows = [row for burst in BURSTS for row in rows(truth, burst)]
+    return store_scan, store_check, truth
 
 
 def rows(truth: ExpectedResult, burst: Burst) -> Iterator[StoredRow]:
@@ -99,18 +99,18 @@ def rows(truth: ExpectedResult, burst: Burst) -> Iterator[StoredRow]:
 
 
 def rows_ok_and_duplicates(rows: Iterable[StoredRow]) -> tuple[bool, list[str]]:
-    archive, store_check, truth = correct_store()
-    archive.stored_rows = list(rows)
+    store_scan, store_check, truth = correct_store()
+    store_scan.stored_rows = list(rows)
     return store_check.rows_equal_oracle(truth).ok, store_check.duplicates()
 
 
 def test_correct_store_passes() -> None:
-    archive, store_check, truth = correct_store()
+    store_scan, store_check, truth = correct_store()
     assert store_check.nothing_lost(truth, []).ok
     assert store_check.rows_equal_oracle(truth).ok
     assert store_check.duplicates() == []
     assert store_check.alerts.expected.keys() == {BURSTS[0].key}
-    assert {len(row.row.members) == RANGE_BYTES for row in archive.stored_rows} == {True, False}
+    assert {len(row.row.members) == RANGE_BYTES for row in store_scan.stored_rows} == {True, False}
 
 
 def test_missing_row_fails() -> None:
@@ -146,8 +146,8 @@ def test_lost_mention_fails() -> None:
 
 
 def test_mention_counted_twice_fails() -> None:
-    archive, store_check, _ = correct_store()
-    archive.stored_bursts = [replace(BURSTS[0], count=2), BURSTS[1]]
+    store_scan, store_check, _ = correct_store()
+    store_scan.stored_bursts = [replace(BURSTS[0], count=2), BURSTS[1]]
     assert not store_check.nothing_lost(store_check.truth([TWEET]), []).ok
 
 
@@ -175,5 +175,5 @@ def test_own_burst_of_celebrity_is_in_the_last_shard() -> None:
 def test_needless_pull_only_burst_fails() -> None:
     _, store_check, truth = correct_store()
     pull_only = replace(truth, bursts={burst.key: replace(burst, pull_only=burst is BURSTS[0]) for burst in BURSTS})
-    # The archive has no plans, which already counts as two errors.
+    # The store scan has no plans, which already counts as two errors.
     assert (store_check.totals_balance(truth).value, store_check.totals_balance(pull_only).value) == (2, 3)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from notifier.devkit.fake_providers import FaultWindow, ProviderScript
 from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.push import Post, Reply
-from tests.support.alert_sender_builders import TOPIC, Apple, apple
+from tests.support.apns_and_fcm_senders import TOPIC, Apple, apple
 from tests.support.domain_examples import NOON
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from notifier.devkit.fake_providers import FaultWindow, ProviderScript
 from notifier.ports.push import Post, Reply
-from tests.support.alert_sender_builders import Google, google
+from tests.support.apns_and_fcm_senders import Google, google
 from tests.support.domain_examples import NOON
 from tests.support.push_credentials import GOOGLE_EMAIL, GOOGLE_KEY_ID, TOKEN_URI, fake_google_key
 

@@ -22,7 +22,7 @@ from notifier.devkit.fake_providers.webpush_refusals import (
 )
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.domain_examples import HOUR, NOON, SECOND
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.web_push_browsers import ORIGINS, WebPushSetup, device, vapid
 
 ORIGIN = ORIGINS[RefusalDialect.GOOGLE]

@@ -10,7 +10,7 @@ from notifier.cli.commands.demo import CLUSTER_FAULT_KINDS, FAULT_KINDS
 from notifier.devkit.check.check_run import CheckPlan
 from notifier.devkit.check.fault_injection import ENGINE_INJECTIONS, INJECTIONS, STORE_OUTAGE, schedule
 from notifier.devkit.check.mention_storm import request_body, tweets, warm_up_tweets
-from notifier.devkit.fixture.sample_users import sample
+from notifier.devkit.fixture.sample_users_and_devices import sample
 from notifier.devkit.fixture.world import World
 
 WORLD = World(universe=20_000, followers=10_000, celebrities=12, seed=1)

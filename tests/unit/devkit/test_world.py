@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.devkit.fake_providers.fake_devices import PUSH_SERVICE_ORIGIN, fixture_subscription, member_of
-from notifier.devkit.fixture.sample_users import LOCALES, device, platform
+from notifier.devkit.fixture.sample_users_and_devices import LOCALES, device, platform
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
-from notifier.devkit.fixture.world_loader import Advance, WorldLoader, steps
+from notifier.devkit.fixture.world_loader_and_markers import Advance, WorldLoader, steps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_flags, offsets
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member
 from notifier.domain.push.device import (
     DEVICE_KEPT_FOR,
@@ -33,11 +33,11 @@ from notifier.domain.push.device import (
     WebSubscription,
 )
 from notifier.domain.push.device_validation import web_subscription
-from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.activity_member_sets_and_follows import MemoryActiveSets, MemoryFollows, MemoryMemberSets
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.preferences_and_user_blocks import MemorySubjectPreferences
-from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from notifier.devkit.check.check_run import CheckPlan
-from notifier.devkit.fixture import sample_users as fixture_users
+from notifier.devkit.fixture import sample_users_and_devices as fixture_users
 from notifier.devkit.fixture.world import World
-from notifier.devkit.fixture.world_loader import WORLD_MARKERS, require_same_world, write_world_marker
+from notifier.devkit.fixture.world_loader_and_markers import WORLD_MARKERS, require_same_world, write_world_marker
 from notifier.domain.errors import OtherWorld
 from notifier.domain.ids import UserId
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifier.domain.backoff_and_due_times import Backoff
 from notifier.domain.push.send_log import RETRY_BACKOFF as PROVIDER_BACKOFF
-from notifier.domain.timing import Backoff
 
 FIRST, LONGEST = PROVIDER_BACKOFF.first, PROVIDER_BACKOFF.longest
 PLAIN = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.token_bucket import BucketLimit, RequestAllowance, RequestLimit, TokenBucket, whole_seconds
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 READS = RequestLimit.per(timedelta(seconds=100), "reads", 10)
 LIMIT = READS.bucket

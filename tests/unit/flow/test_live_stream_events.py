@@ -11,7 +11,7 @@ from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.flow.inbox.page import Badge, BurstItem, InboxView
-from notifier.flow.live.stream_events import (
+from notifier.flow.live.streams_and_events import (
     MAX_QUEUED_BURSTS,
     RecentBurstBuffer,
     Stream,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Platform
@@ -14,7 +14,7 @@ from notifier.flow.push.frequency_caps import MAX_REMEMBERED_MEMBERS, FrequencyC
 from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR, RateLimiter, Slowdown
 from notifier.metrics import Metrics
 from tests.support.domain_examples import MINUTE, SECOND, burst
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 from tests.support.fakes.push import MemoryFrequencyCaps, MemoryInboxLatencyReport, MemoryProviderRates
 from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure
 

@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import BadSetting
 from notifier.profiles.redis_and_broker_urls import broker_urls
 

@@ -13,7 +13,7 @@ from cassandra.query import PreparedStatement
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.error_translation import translate_errors
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.concurrency_limits import InFlightLimit
+from notifier.concurrency_and_time_limits import InFlightLimit
 from notifier.event_loop_mailbox import Mailbox, RunningLoopMailbox
 
 BoundQuery = tuple[PreparedStatement, Row]

@@ -14,15 +14,15 @@ from uuid import uuid4
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
-from notifier.adapters.cassandra.schema.partitioning import shard_group_of
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import shard_group_of
 from notifier.codec import SnapshotFacts, pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import Bits, decode, encode, no_members
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR, AudienceSnapshot, SnapshotCounts, TierSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 SHARDS_PER_CHOICE_PARTITION = 64
 """Shards whose chosen names share a partition and a Paxos round. A worker takes snapshots of no more shards at a time.

@@ -15,8 +15,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
-from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
+from notifier.ports.leases_queues_throttles_clock import Clock, Nonces
 
 BUCKET_MS = 10_000
 """Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""

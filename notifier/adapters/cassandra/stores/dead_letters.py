@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME
-from notifier.adapters.cassandra.stores.leases_throttles_audit import append_to_audit
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import ROW_LIFETIME
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resume_audit, resumed
 from notifier.domain.errors import StoreUnavailable
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 # No TTL is bound: both tables expire rows after 91 days by default.
 _INSERT_LETTER = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"

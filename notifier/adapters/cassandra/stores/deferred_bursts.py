@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.partitioning import bucket_of_subject
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import bucket_of_subject
 from notifier.adapters.cassandra.stores.open_bursts import MAX_LISTING_DELAY_MS, TTL_MS, UnfinishedBursts
 from notifier.codec.messagepack import from_ms, to_ms, to_us
-from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 WAKE_SLOT_MS = 900_000
 """Length of a slot in milliseconds. It must not change, because slot and bucket are the partition key."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.partitioning import seconds_until
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import seconds_until
+from notifier.codec.devices_and_send_log import pack_registration, unpack_registration
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.codec.push import pack_registration, unpack_registration
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_MEMBERS,
@@ -26,7 +26,7 @@ from notifier.domain.audience.bitmap import (
 )
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 UPDATES_PER_BATCH = 512
 """Device updates that are written together: about 200 KB of rows in all."""

@@ -14,16 +14,16 @@ from cassandra.query import UNSET_VALUE
 
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
-from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, seconds_until
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import ROW_LIFETIME, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import UnfinishedBursts
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice_and_pool import Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 # Ledger rows. Each later occurrence of a repeating fact replaces the fact's row. Other rows never change.
 

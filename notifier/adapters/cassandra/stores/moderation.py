@@ -10,14 +10,14 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
-from notifier.adapters.cassandra.schema.partitioning import (
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import (
     BUCKETS,
     bucket_of_event,
     bucket_of_event_id,
     bucket_of_user,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.leases_throttles_audit import append_to_audit
+from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.held_mention import (
@@ -30,7 +30,7 @@ from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import AuthorVerdict, audit_fields
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 _PUT_MENTION = load_statement("put_held_mention")
 PUT_HELD_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"

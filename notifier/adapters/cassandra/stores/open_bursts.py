@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.partitioning import hour_of
+from notifier.adapters.cassandra.schema.partition_keys_and_ttls import hour_of
 from notifier.codec.messagepack import to_ms, to_us
-from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 # Cache of one process: which slots a full scan reads, and from which opening time on.
 

@@ -10,10 +10,10 @@ from typing import Any
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import Row, batched_rows, batches, put_in_both_tables
 from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.codec.account_preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, Bits, block_of, shard_of
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import (
     DEFAULT_ACCOUNT_PREFERENCES,
@@ -30,7 +30,7 @@ from notifier.domain.users.subject_preferences import (
     preference_sets,
 )
 from notifier.domain.users.user_blocks import UserBlock, UserBlockEnds, UserBlockSide, subject_owners, user_block_ends
-from notifier.ports.viewer_facts import SubjectAndMember
+from notifier.ports.viewers_preferences_user_blocks import SubjectAndMember
 
 # Account preferences: a row for each field of a member. The rows of a shard share a partition.
 

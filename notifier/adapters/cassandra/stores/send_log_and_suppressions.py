@@ -16,12 +16,17 @@ from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     SELECT_USER_BLOCKS_OF_ACCOUNT,
     account_fields_of,
 )
+from notifier.codec.devices_and_send_log import (
+    pack_intent,
+    pack_outcome,
+    suppression_by_shard,
+    suppressions_by_member,
+    unpack_batch,
+)
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.codec.preferences import suppressions_by_member
-from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_batch
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT
 from notifier.domain.audience.follows import UNFOLLOWED
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject

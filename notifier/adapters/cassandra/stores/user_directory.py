@@ -1,4 +1,4 @@
-"""Stores the user directory, member numbers, fencing epochs and account flags.
+"""Stores the user directory, member numbers and account flags.
 
 Single accounts have a table by user id and a table by member number. So do id ranges: ids with the same prefix
 and successive numbers, such as u0, u1 and u2. An id range has one row in each table, however many accounts it contains.
@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, block_of, shard_of
-from notifier.domain.audience.id_ranges import (
+from notifier.domain.audience.user_ids_to_members import (
     IdRange,
     directory_bucket_of,
     members_in_ranges,
@@ -26,7 +26,7 @@ from notifier.domain.audience.id_ranges import (
 )
 from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import MIN_LEASED_NUMBERS, DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import MIN_LEASED_NUMBERS, DirectoryEntry
 
 # Member numbers: each process leases successive numbers by compare-and-set, and assigns numbers from its own lease.
 
@@ -107,14 +107,6 @@ class MemberNumbers:
 
     def next_number(self) -> Member:
         return Member(self._counter.next_number())
-
-
-class CassandraEpochs:
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def begin(self, name: str) -> int:
-        return RisingCounter(self._cluster, f"epoch of {name}").lease(1)
 
 
 SELECT_ACCOUNT = "SELECT user, member, account FROM users WHERE bucket = ? AND user = ?"

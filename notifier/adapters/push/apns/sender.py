@@ -9,7 +9,7 @@ from hashlib import blake2s
 
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_token_expired, receipt_of
-from notifier.adapters.push.requests import (
+from notifier.adapters.push.requests_and_responses import (
     DeviceReceipt,
     PushRequest,
     RandomSource,
@@ -21,7 +21,7 @@ from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, DeviceId
 from notifier.domain.push.receipt import Accepted, DropDevice, Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
 # Suspect devices: their address may be wrong. Apple throttles a connection that brings wrong addresses, so suspects

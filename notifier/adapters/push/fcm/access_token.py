@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import (
+from notifier.adapters.push.requests_and_responses import (
     RandomSource,
     error_code,
     known_phrases,
@@ -19,7 +19,7 @@ from notifier.adapters.push.requests import (
     soon_with_jitter,
 )
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Post, Reply, Transport
 
 RENEWAL_RETRY_INTERVAL = timedelta(minutes=1)

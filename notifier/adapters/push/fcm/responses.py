@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.adapters.push.requests import error_code, known_phrases, parse_object, retry_after_time, soon_with_jitter
+from notifier.adapters.push.requests_and_responses import (
+    error_code,
+    known_phrases,
+    parse_object,
+    retry_after_time,
+    soon_with_jitter,
+)
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 

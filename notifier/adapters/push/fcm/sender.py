@@ -8,7 +8,7 @@ from typing import Protocol
 
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import (
+from notifier.adapters.push.requests_and_responses import (
     DeviceReceipt,
     PushRequest,
     RandomSource,
@@ -20,7 +20,7 @@ from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import (
+from notifier.adapters.push.requests_and_responses import (
     DeviceReceipt,
     PushRequest,
     RandomSource,
@@ -14,19 +14,20 @@ from notifier.adapters.push.requests import (
 )
 from notifier.adapters.push.webpush.encrypted_message import (
     SALT_BYTES,
+    MessageKeyPair,
     WebPushContent,
     build_content,
     build_topic,
     encrypt,
 )
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
+from notifier.adapters.push.webpush.vapid import KeyReputation, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import DropDevice, Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
 MAX_TTL = timedelta(days=30)

@@ -1,15 +1,12 @@
-"""VAPID tokens (RFC 8292), message key pairs, and the VAPID key's reputation."""
+"""VAPID tokens (RFC 8292), and the VAPID key's reputation."""
 
 import re
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
 from typing import Self
 from urllib.parse import urlsplit
 
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.adapters.push.jwt import base64url, es256_token, parse_es256_key
@@ -88,77 +85,6 @@ def _is_reachable(subject: str) -> bool:
 def _is_host(text: str) -> bool:
     host = text.lower()
     return bool(_HOST_PATTERN.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
-
-
-# Ephemeral key pairs: RFC 8291 (3.1) requires a new pair for each message.
-#
-# Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. A pair does not depend
-# on the message, so `MessageKeyPairs` generates pairs in advance.
-
-
-@dataclass(frozen=True, slots=True)
-class MessageKeyPair:
-    private_key: EllipticCurvePrivateKey
-    public_key: bytes
-    """Uncompressed encoding, 65 bytes."""
-
-    @classmethod
-    def of(cls, private: EllipticCurvePrivateKey) -> Self:
-        return cls(private, private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
-
-    @classmethod
-    def new(cls) -> Self:
-        return cls.of(generate_private_key(SECP256R1()))
-
-
-PREGENERATED_PAIRS = 2_000
-"""Number of pairs generated in advance: enough for one send batch. They take 55 ms of a core, and some 2 MB."""
-IDLE_SECONDS = 0.05
-"""Seconds without a message after which pairs are generated. Generating them earlier would slow down a send."""
-
-
-class MessageKeyPairs:
-    """Source of key pairs for one sending thread, with a background thread that generates them."""
-
-    def __init__(
-        self,
-        new_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new,
-        *,
-        pregenerated_count: int = PREGENERATED_PAIRS,
-        idle_seconds: float = IDLE_SECONDS,
-    ):
-        self._new_pair, self._pregenerated_count, self._idle_seconds = new_pair, pregenerated_count, idle_seconds
-        self._pairs: deque[MessageKeyPair] = deque()
-        self._was_used, self._closing = Event(), Event()
-        self._thread = Thread(target=self._run, name="pairs", daemon=True)
-        self._thread.start()
-
-    def __call__(self) -> MessageKeyPair:
-        """Return an unused pair. If none is left, generate a pair here instead of waiting."""
-        try:
-            pair = self._pairs.popleft()
-        except IndexError:
-            pair = self._new_pair()
-        self._was_used.set()
-        return pair
-
-    def close(self) -> None:
-        self._closing.set()
-        self._was_used.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            self._fill()
-            self._was_used.wait()
-            while self._was_used.is_set():
-                self._was_used.clear()
-                if self._closing.wait(self._idle_seconds):
-                    return
-
-    def _fill(self) -> None:
-        while len(self._pairs) < self._pregenerated_count and not self._was_used.is_set():
-            self._pairs.append(self._new_pair())
 
 
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.

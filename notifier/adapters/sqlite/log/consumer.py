@@ -10,8 +10,8 @@ from datetime import timedelta
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import load_statement
 from notifier.codec.messagepack import to_ms
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 # Partition leases in log.db: the live consumers of a group share the partitions of a stream.
 

@@ -10,8 +10,8 @@ from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.database_files import load_statement
 from notifier.adapters.sqlite.log.consumer import ConsumerIdentity, SqliteConsumer
 from notifier.codec.messagepack import to_ms
-from notifier.ports.coordination import Clock
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.topics import PARTITION_COUNTS
 
 RECORDS_PER_DELETE = 1_000

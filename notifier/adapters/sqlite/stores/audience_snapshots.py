@@ -9,9 +9,9 @@ from notifier.codec import SnapshotFacts, pack, pack_snapshot, unpack, unpack_sn
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 _FROM_SHARDS_OF_BURST = (
     "FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.stores.leases_throttles_audit import append_to_audit
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resume_audit, resumed
-from notifier.ports.event_log import DeadLetter
+from notifier.ports.event_log_and_dead_letters import DeadLetter
 
 LETTER_COLUMNS = "id, stage, cause, body, at"
 _INSERT_LETTER = f"INSERT OR IGNORE INTO dead_letters ({LETTER_COLUMNS}) VALUES (?, ?, ?, ?, ?)"

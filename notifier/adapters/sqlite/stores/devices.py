@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.database_files import load_statement
+from notifier.codec.devices_and_send_log import pack_registration, unpack_registration
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.codec.push import pack_registration, unpack_registration
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, member_spans, no_members
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 UPDATES_PER_TRANSACTION = 1_024
 MAX_EXPIRED_PER_TRANSACTION = 64

@@ -14,7 +14,7 @@ from notifier.codec import unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of, window_of
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.inbox import InboxPosition

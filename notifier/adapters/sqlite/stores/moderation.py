@@ -9,7 +9,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import load_statement
-from notifier.adapters.sqlite.stores.leases_throttles_audit import append_to_audit
+from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.held_mention import (
@@ -21,7 +21,7 @@ from notifier.domain.bursts.held_mention import (
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, audit_fields
 from notifier.domain.ids import UserId
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 ROWS_PER_PAGE = 500
 

@@ -11,10 +11,10 @@ from operator import itemgetter
 from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.database_files import load_statement
+from notifier.codec.account_preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, WHOLE_BLOCK_SLOT, Bits
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import (
     DEFAULT_ACCOUNT_PREFERENCES,
@@ -32,7 +32,7 @@ from notifier.domain.users.subject_preferences import (
     preference_sets,
 )
 from notifier.domain.users.user_blocks import UserBlock, UserBlockEnds, UserBlockSide, subject_owners, user_block_ends
-from notifier.ports.viewer_facts import SubjectAndMember
+from notifier.ports.viewers_preferences_user_blocks import SubjectAndMember
 
 # Account preferences in core.db: one row per member and field.
 

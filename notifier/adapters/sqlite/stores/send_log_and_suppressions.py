@@ -10,18 +10,23 @@ from itertools import chain
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import load_statement
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import account_fields_of
+from notifier.codec.devices_and_send_log import (
+    pack_intent,
+    pack_outcome,
+    suppression_by_shard,
+    suppressions_by_member,
+    unpack_batch,
+)
 from notifier.codec.messagepack import to_ms
-from notifier.codec.preferences import suppressions_by_member
-from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_batch
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject
 from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import PushSuppression
 
 BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)

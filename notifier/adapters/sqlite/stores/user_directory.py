@@ -13,7 +13,7 @@ from notifier.adapters.sqlite.database_files import load_statement
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, shard_of
-from notifier.domain.audience.id_ranges import (
+from notifier.domain.audience.user_ids_to_members import (
     IdRange,
     members_in_ranges,
     require_unique_numbers,
@@ -21,7 +21,7 @@ from notifier.domain.audience.id_ranges import (
     users_in_ranges,
 )
 from notifier.domain.ids import Member, UserId
-from notifier.ports.user_directory import DirectoryEntry
+from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 
 _SELECT_ACCOUNTS = "SELECT user, member, account FROM users WHERE user IN (SELECT value FROM json_each(?))"
 _SELECT_MEMBERS = "SELECT user, member FROM users WHERE user IN (SELECT value FROM json_each(?))"

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from notifier.cli.commands.doctor.command import DoctorFinding, Level
+from notifier.cli.commands.doctor.command_and_machine_checks import DoctorFinding, Level
 from notifier.cli.running_service import is_alive, read_ready
 from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
-from notifier.flow.indexing.tier_rule import load_tier_rule
+from notifier.flow.indexing.custom_tier_rule import load_tier_rule
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.flow.operations.overview import active_set_state
 from notifier.ports.all_ports import Ports

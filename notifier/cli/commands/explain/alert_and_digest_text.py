@@ -17,7 +17,7 @@ from notifier.domain.users.visibility import HiddenReason, SuppressionReason, is
 from notifier.flow.inbox.digest_walk import read_digests
 from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.coordination import Clock
+from notifier.ports.leases_queues_throttles_clock import Clock
 
 JsonObject = Mapping[str, object]
 

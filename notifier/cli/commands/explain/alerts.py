@@ -11,11 +11,11 @@ from enum import StrEnum
 
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, State
-from notifier.domain.delivery.slice import PUSH_STEPS
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId
 from notifier.domain.push.send_log import (

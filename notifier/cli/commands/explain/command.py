@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.commands.explain.alert_and_digest_text import alert_json
 from notifier.cli.commands.explain.alerts import ExplainedCase, explained_alerts
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
@@ -14,10 +14,10 @@ from notifier.cli.output import iso_time, iso_time_or_none, print_fields, print_
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, UserId
 from notifier.domain.push.send_log import SendBatch

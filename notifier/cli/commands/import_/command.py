@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from notifier.cli.command_groups import CommandGroup, example
+from notifier.cli.command_groups_and_errors import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import cell, print_fields, print_json, print_sentence
 from notifier.domain.users.subject_preferences import ALWAYS

@@ -24,8 +24,8 @@ from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import AccountImport, Import, ImportKind, PreferenceImport
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.ports.event_log import EventLog, Logged
-from notifier.ports.imports import FollowEdges, ImportBatch, NumericIdFollowEdges, SourceBatch
+from notifier.ports.event_log_and_dead_letters import EventLog, Logged
+from notifier.ports.import_batches_and_key_sort import FollowEdges, ImportBatch, NumericIdFollowEdges, SourceBatch
 from notifier.profiles.import_sources import (
     ACCOUNTS,
     FOLLOWS,
@@ -37,7 +37,7 @@ from notifier.profiles.import_sources import (
     SpilledEdges,
     open_source,
 )
-from notifier.wiring.system import build_system
+from notifier.wiring.shared_parts import build_system
 
 # Durable state of an import.
 

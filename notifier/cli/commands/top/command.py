@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.command_groups import example
+from notifier.cli.command_groups_and_errors import example
 from notifier.cli.commands.top.snapshot import (
     MAX_COUNTED_LETTERS,
     TierBar,
@@ -34,8 +34,8 @@ from notifier.cli.output import (
     table,
     without_control_characters,
 )
-from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.errors import Unavailable
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from notifier.cli.output import iso_time
 from notifier.cli.running_service import Ready, is_alive, read_ready
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
-from notifier.domain.audience.tiers import TIERS
-from notifier.domain.delivery.accounting import TierProgress, tier_progress
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.delivery.ledger import State
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.recipient_totals_and_progress import TierProgress, tier_progress
+from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import NotRunning
 from notifier.flow.operations.overview import Overview, OverviewSnapshot
 from notifier.ports.all_ports import Ports

@@ -9,7 +9,7 @@ from tests.support.simulator.population import AUTHORS
 from tests.support.simulator.run_and_shorten import Trial, trial
 from tests.support.simulator.scenarios.devices import device_changes, device_retries
 from tests.support.simulator.scenarios.moderation import held_mentions
-from tests.support.simulator.scenarios.quiet_hours import after_quiet_hours, quiet_hours, several_days
+from tests.support.simulator.scenarios.quiet_hours_and_several_days import after_quiet_hours, quiet_hours, several_days
 from tests.support.simulator.scenarios.retractions_and_user_blocks import many_retractions, user_blocks
 from tests.support.simulator.scenarios.warm_caches import reopening
 from tests.support.simulator.script import (

@@ -7,7 +7,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.push.device import Device, DeviceRecord, FirebaseToken, device_id
 from notifier.domain.push.receipt import ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.devices.device_registry import DeviceRegistry
-from notifier.ports.user_directory import Directory
+from notifier.ports.user_directory_and_account_flags import Directory
 from tests.support.oracle import DeviceUpdate
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.script import Changed, Opened, Script, ScriptEntry, Tweeted, Wiped

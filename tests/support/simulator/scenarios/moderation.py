@@ -9,7 +9,7 @@ from notifier.domain.errors import DiskFull, Unavailable
 from notifier.domain.ids import UserId
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.ports.all_ports import Ports
-from notifier.wiring.system import System
+from notifier.wiring.shared_parts import System
 from tests.support.simulator.script import Script, ScriptEntry, Tweeted, VerdictChanged
 
 POLL_INTERVAL_SECONDS = 0.2

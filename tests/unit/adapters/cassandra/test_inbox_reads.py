@@ -20,7 +20,7 @@ from notifier.adapters.cassandra.stores.inbox_rows import (
 )
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
-from notifier.domain.audience.tiers import TIERS
+from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.ids import Member
 
 MEMBER, MEMBER_OFFSET = Member(5), b"\x05\x00"

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.stores.ledger import LedgerRows
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey
 from tests.support.contract_examples import NOVA, slice_of
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 
 class RecordingCluster(Cluster):

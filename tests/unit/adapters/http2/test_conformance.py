@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2.connection_protocol import Http2Connection
-from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import Request
+from notifier.adapters.http2.limits import Http2Limits
+from notifier.adapters.http2.request import Origin, Request
 from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"

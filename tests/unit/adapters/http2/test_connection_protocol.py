@@ -6,8 +6,8 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.connection_protocol import MAX_PENDING_ACKS, Http2Connection
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import encode_fields
-from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import Request
+from notifier.adapters.http2.limits import Http2Limits
+from notifier.adapters.http2.request import Origin, Request
 from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.kafka.connection import Access, Fenced, PartitionsLost, UnreadableBatch
+from notifier.adapters.kafka.connection_options_and_errors import Access, Fenced, PartitionsLost, UnreadableBatch
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
 from notifier.adapters.kafka.group_membership import (
     FENCED_REJOIN_DELAY,
@@ -19,7 +19,7 @@ from notifier.adapters.kafka.group_membership import (
 )
 from notifier.adapters.kafka.workarounds import AssignmentListener
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 
 RECORD = Logged(partition="mentions/0", offset=0, record=Record(stream="mentions", key="k", value=b""))
 NO_WAIT = timedelta(0)

@@ -3,7 +3,7 @@
 import pytest
 from kafka import errors as kafka
 
-from notifier.adapters.kafka.connection import Fenced, PartitionsLost, UnreadableBatch, translated
+from notifier.adapters.kafka.connection_options_and_errors import Fenced, PartitionsLost, UnreadableBatch, translated
 from notifier.domain.errors import LogUnavailable, Poison
 
 

@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaTimeoutError
 
-from notifier.adapters.kafka.connection import Access
+from notifier.adapters.kafka.connection_options_and_errors import Access
 from notifier.adapters.kafka.group_membership import GroupMembership, KafkaGroupMember
 from notifier.adapters.kafka.workarounds import RebalanceListener
 from notifier.domain.errors import LogUnavailable

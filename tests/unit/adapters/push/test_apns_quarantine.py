@@ -7,7 +7,7 @@ import pytest
 
 from notifier.adapters.push.apns.sender import SuspectDevices
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
-from tests.support.alert_sender_builders import iphone
+from tests.support.apns_and_fcm_senders import iphone
 from tests.support.domain_examples import NOON
 
 OLD, RECENT = iphone(1), replace(iphone(2), registered_at=NOON - timedelta(minutes=59))

@@ -12,7 +12,7 @@ from notifier.domain.push.alert import Alert, MentionAlert, burst_alert, summary
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice
 from notifier.ports.push import Post, Reply
-from tests.support.alert_sender_builders import ALERT, TOPIC, Apple, apple, device, iphone, sent
+from tests.support.apns_and_fcm_senders import ALERT, TOPIC, Apple, apple, device, iphone, sent
 from tests.support.domain_examples import NOON, burst
 
 HOURS = timedelta(hours=1)

@@ -13,7 +13,7 @@ from notifier.domain.push.alert import Alert, MentionAlert, burst_alert, summary
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.alert_sender_builders import ALERT, Google, android, device, google, installation, sent
+from tests.support.apns_and_fcm_senders import ALERT, Google, android, device, google, installation, sent
 from tests.support.domain_examples import NOON, burst
 
 HOURS, MINUTES = timedelta(hours=1), timedelta(minutes=1)

@@ -13,9 +13,9 @@ from notifier.domain.push.alert import Alert, summary_alert
 from notifier.domain.push.device import FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.alert_sender_builders import ALERT, android, device, installation, sent
+from tests.support.apns_and_fcm_senders import ALERT, android, device, installation, sent
 from tests.support.domain_examples import NOON, burst
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.firebase_admin_connection import ByFirebaseAdmin, by_firebase_admin, new_connection
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')

@@ -7,8 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encrypted_message import OVERHEAD_BYTES, encrypt
-from notifier.adapters.push.webpush.vapid import MessageKeyPair
+from notifier.adapters.push.webpush.encrypted_message import OVERHEAD_BYTES, MessageKeyPair, encrypt
 from notifier.devkit.fake_providers.fake_browser import decrypt
 
 

@@ -7,7 +7,7 @@ from threading import enumerate, get_ident
 from time import monotonic, sleep
 from typing import Any
 
-from notifier.adapters.push.webpush.vapid import MessageKeyPairs
+from notifier.adapters.push.webpush.encrypted_message import MessageKeyPairs
 
 DEADLINE = 20.0
 """Seconds; enough for a busy machine."""

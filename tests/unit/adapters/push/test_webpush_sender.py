@@ -17,7 +17,7 @@ from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, RetryAt, Unknown
 from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
 from notifier.ports.push import NoReply, Post, Provider
-from tests.support.alert_sender_builders import ALERT
+from tests.support.apns_and_fcm_senders import ALERT
 from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND, burst
 from tests.support.web_push_browsers import WebPushSetup, device, vapid
 

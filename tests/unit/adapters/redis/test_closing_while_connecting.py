@@ -12,9 +12,9 @@ import redis
 
 from notifier.adapters.redis.cluster import AsyncClusterClient
 from notifier.adapters.redis.connect import AsyncClient, connect_async
-from notifier.adapters.redis.lookup_connection import ClusterLookupConnection
 from notifier.adapters.redis.multi_host_address import multi_host_address
-from notifier.adapters.redis.persistent_connection import PersistentConnection
+from notifier.adapters.redis.persistent_and_shared_connections import PersistentConnection
+from notifier.adapters.redis.version_lookup_connection import ClusterLookupConnection
 
 ANSWER = b"+OK\r\n"
 Client = tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any, cast
 
 from notifier.adapters.redis.cluster import AsyncClusterClient
-from notifier.adapters.redis.lookup_connection import ClusterLookupConnection
 from notifier.adapters.redis.multi_host_address import Host
+from notifier.adapters.redis.version_lookup_connection import ClusterLookupConnection
 
 
 class EmptySlotMap:

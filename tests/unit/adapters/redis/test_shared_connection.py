@@ -7,7 +7,11 @@ from typing import Any, cast
 import pytest
 import redis
 
-from notifier.adapters.redis.persistent_connection import CommandWords, PersistentConnection, SharedConnection
+from notifier.adapters.redis.persistent_and_shared_connections import (
+    CommandWords,
+    PersistentConnection,
+    SharedConnection,
+)
 
 
 class Server:

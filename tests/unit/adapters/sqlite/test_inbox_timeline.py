@@ -17,9 +17,9 @@ from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
 from notifier.adapters.sqlite.stores.inbox_timeline import SqliteTimeline
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut_inbox_rows
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 LIMIT = 20
 SUBJECT_COUNT = 1_000

@@ -17,9 +17,9 @@ from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, MAX_PAUSE, ConsumerIdentity, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions
 from notifier.domain.errors import DiskFull, LogUnavailable
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log_and_dead_letters import Logged, Record
 from notifier.topics import MENTIONS
-from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.clock_and_nonces import START, ManualClock
 
 NO_WAIT = timedelta(0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from notifier.adapters.sqlite import Files, SqlitePeople
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.digest import digest_key
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 ADA, MEMBER, DAY = UserId("ada"), Member(1), timedelta(days=1)
 

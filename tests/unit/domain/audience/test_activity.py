@@ -18,7 +18,7 @@ from notifier.domain.audience.activity import (
     hours_to_read,
     may_have_expired,
 )
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 
 KEPT = timedelta(hours=8)
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)

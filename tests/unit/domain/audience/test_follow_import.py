@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.imports.sources_and_spilled_edges import SpilledEdges
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import (
+from notifier.domain.audience.import_keys_and_follow_rows import (
     HALF_KEY_BITS,
     FollowRowChunk,
     ImportKeys,

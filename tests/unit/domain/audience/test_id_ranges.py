@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.id_ranges import (
+from notifier.domain.audience.user_ids_to_members import (
     MAX_CACHED_RANGES,
     IdRange,
     IdRangeCache,

@@ -4,7 +4,7 @@ import pytest
 
 from notifier.domain.audience.bitmap import Bits, count, from_offsets, members, no_members
 from notifier.domain.audience.snapshot import take_snapshot
-from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, SetKind, ShardSets, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane
 from tests.support.domain_examples import EVE, SELF_NOVA, burst

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from notifier.domain.audience.bitmap import from_offsets, members
-from notifier.domain.audience.tiers import Audience, SetKind, ShardSets, Tier, divide
+from notifier.domain.audience.tiers_and_member_sets import Audience, SetKind, ShardSets, Tier, divide
 
 
 def live(

@@ -17,7 +17,7 @@ from notifier.domain.bursts.moderation import (
 )
 from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 DECISION = AuthorVerdict(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)
 SECOND = timedelta(seconds=1)

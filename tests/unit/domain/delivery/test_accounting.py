@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, burst_progress
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.recipient_totals_and_progress import RecipientTotals, recipient_totals
+from notifier.domain.delivery.slice_and_pool import Step
 from tests.support.domain_examples import NOON, entry, plan_of, slice_of, tally
 
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import (
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.throttle_and_backpressure import (
     FULL_QUEUE,
     LATE_BACKLOG_AGES,
     LONG_QUEUE,

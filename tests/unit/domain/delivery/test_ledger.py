@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, burst_progress
-from notifier.domain.delivery.slice import Step
+from notifier.domain.delivery.slice_and_pool import Step
 from tests.support.domain_examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
 P1 = slice_of(Tier.P1)

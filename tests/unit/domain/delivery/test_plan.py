@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import (
     MAX_SHARDS_PER_SLICE,
@@ -13,7 +13,7 @@ from notifier.domain.delivery.plan import (
     intersection,
     make_plan,
 )
-from notifier.domain.delivery.slice import PUSH_STEPS, Step
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Step
 from notifier.domain.ids import Lane, Platform
 from tests.support.domain_examples import EVE, SELF_NOVA, burst, plan_of
 

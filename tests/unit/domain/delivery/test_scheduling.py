@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import EXPECTED_SHARE, MAX_SHARDS_PER_SLICE, Plan
 from notifier.domain.delivery.scheduling import (
@@ -16,8 +16,8 @@ from notifier.domain.delivery.scheduling import (
     expected_deliveries,
     is_expired,
 )
-from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
-from notifier.domain.delivery.throttle import TierLimit
+from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Pool, Slice, Step
+from notifier.domain.delivery.throttle_and_backpressure import TierLimit
 from tests.support.domain_examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
 PAUSED = {Tier.P2: TierLimit(rate=0.0, throttle_id="t1")}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, TIME_SHARE, Pool, Slice, Step
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, PUSH_STEPS, TIME_SHARE, Pool, Slice, Step
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.support.domain_examples import slice_of

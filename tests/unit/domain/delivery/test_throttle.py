@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.throttle import (
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.delivery.throttle_and_backpressure import (
     MAX_THROTTLE_DURATION,
     RAMP,
     RAMP_CEILING,

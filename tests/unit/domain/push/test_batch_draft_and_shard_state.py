@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.domain.audience.bitmap import from_offsets, members
-from notifier.domain.audience.tiers import Tier
+from notifier.domain.audience.tiers_and_member_sets import Tier
+from notifier.domain.backoff_and_due_times import LATE_AFTER
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.batch_draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
 from notifier.domain.push.catch_up import LateAudience
@@ -22,7 +23,6 @@ from notifier.domain.push.send_log import (
     SilentReason,
 )
 from notifier.domain.push.shard_state import ShardState
-from notifier.domain.timing import LATE_AFTER
 from tests.support.domain_examples import HOUR, NOON, SECOND, burst
 
 LOG_KEY = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)

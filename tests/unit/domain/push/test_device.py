@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifier.codec.devices_and_send_log import (
+    pack_device_record,
+    pack_registration,
+    unpack_device_record,
+    unpack_registration,
+)
 from notifier.codec.messagepack import from_ms, to_ms
-from notifier.codec.push import pack_device_record, pack_registration, unpack_device_record, unpack_registration
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
@@ -29,7 +34,7 @@ from notifier.domain.push.device import (
     removal_of,
     surplus_removals,
 )
-from tests.support.fakes.clock import START
+from tests.support.fakes.clock_and_nonces import START
 
 ADA = Member(7)
 ADDRESSES: list[Address] = [

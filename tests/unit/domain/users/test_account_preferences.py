@@ -5,7 +5,7 @@ from datetime import datetime, time, timedelta
 
 import pytest
 
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member
 from notifier.domain.users.account_preferences import (
     DEFAULT_ACCOUNT_PREFERENCES,

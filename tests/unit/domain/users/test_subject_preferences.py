@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.audience.tiers import SetKind
+from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.ids import Member
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
