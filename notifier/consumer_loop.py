@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Event as Signal
 
 from notifier import topics
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.errors import OUTAGES, LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from benchmarks.costs_and_figures import Cost, Figure, Spread, cost, ratio, unjudged
 from benchmarks.fanout.suite import Parts
 from notifier import topics
-from notifier.adapters.imports.account_and_follow_layouts import FOLLOWS
+from notifier.adapters.imports.account_follow_preference_layouts import FOLLOWS
 from notifier.adapters.imports.sources_and_spilled_edges import SpilledEdges, form_of, open_source
 from notifier.adapters.sqlite.database_files import Files
 from notifier.codec.messagepack import to_ms

@@ -8,7 +8,7 @@ from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
-from notifier.ports.ledger_claims_and_store_scan import StoredRow, StoreScan
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow, StoreScan
 
 
 @dataclass(slots=True, kw_only=True)

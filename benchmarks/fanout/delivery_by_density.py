@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.costs_and_figures import Figure, Spread
+from benchmarks.emptied_sqlite_logs import SettledFiles
 from benchmarks.fanout.density_worlds import Lively
 from benchmarks.fanout.row_and_snapshot_writes import DeliveryBed, LeanestRowWriter
 from benchmarks.peers.audience import sample
@@ -18,7 +19,6 @@ from benchmarks.peers.delivery_comparison import Pythons
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
-from benchmarks.sqlite_wal_checkpoints import SettledFiles
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import Files
 from notifier.codec.messagepack import to_ms

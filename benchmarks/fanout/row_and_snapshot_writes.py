@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.costs_and_figures import Cost, Figure, cost, median_at_most, ratio
+from benchmarks.emptied_sqlite_logs import SettledFiles
 from benchmarks.fanout.density_worlds import everybody_follows, shown
 from benchmarks.fanout.prefill_inboxes import prefill
-from benchmarks.sqlite_wal_checkpoints import SettledFiles
 from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
@@ -25,7 +25,7 @@ from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
 from notifier.adapters.sqlite.stores.ledger_and_deferred_bursts import SqliteClaims, SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets_and_active_sets import SqliteActiveSets, SqliteMemberSets
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import SqliteSubjectPreferences
-from notifier.adapters.sqlite.stores.user_directory import SqliteDirectory
+from notifier.adapters.sqlite.stores.user_directory_and_account_flags import SqliteDirectory
 from notifier.codec.messagepack import to_ms
 from notifier.devkit.fixture.world import World
 from notifier.devkit.fixture.world_loader_and_markers import WorldLoader

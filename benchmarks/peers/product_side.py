@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.emptied_sqlite_logs import SettledFiles
 from benchmarks.fanout.prefill_inboxes import prefill
 from benchmarks.fanout.row_and_snapshot_writes import DeliveryBed
 from benchmarks.peers.audience import PeerDensity, people
-from benchmarks.sqlite_wal_checkpoints import SettledFiles
 from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.devkit.fixture.world import Members
 from notifier.domain.audience.bitmap import count

@@ -43,7 +43,7 @@ SECTIONS = {
     },
     "Check and maintain": {
         "dump": "notifier.cli.commands.dump:dump",
-        "doctor": "notifier.cli.commands.doctor.command_and_machine_checks:doctor",
+        "doctor": "notifier.cli.commands.doctor.command_machine_and_credential_checks:doctor",
         "migrate": "notifier.cli.commands.migrate:migrate",
         "settings": "notifier.cli.commands.settings:settings",
     },

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.backoff_and_due_times import is_due
+from notifier.domain.backoff_due_times_alert_ages import is_due
 from notifier.domain.delivery.dead_letter_limit import (
     DeadLetterLimit,
     DeadLetterTally,

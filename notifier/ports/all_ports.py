@@ -10,7 +10,7 @@ from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTal
 from notifier.ports.inbox import InboxStore, Timeline
 from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
 from notifier.ports.leases_queues_throttles_clock import Clock, Epochs, Leases, Nonces, Queue, Throttles
-from notifier.ports.ledger_claims_and_store_scan import Claims, DeferredBursts, Ledger, StoreScan
+from notifier.ports.ledger_claims_deferred_bursts_scan import Claims, DeferredBursts, Ledger, StoreScan
 from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions, Retractions
 from notifier.ports.pull_index import PullIndex, PullReader

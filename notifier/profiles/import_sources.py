@@ -4,7 +4,7 @@ This is a module of its own because reading Parquet imports a library that start
 process that has imported their code, and must not inherit that thread.
 """
 
-from notifier.adapters.imports.account_and_follow_layouts import ACCOUNTS, FOLLOWS, PREFERENCES, VIPS
+from notifier.adapters.imports.account_follow_preference_layouts import ACCOUNTS, FOLLOWS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Layout, ReportIgnored
 from notifier.adapters.imports.sources_and_spilled_edges import Source, SpilledEdges, form_of, open_source
 

@@ -1,8 +1,8 @@
 """Builders of intake: gateway, router and the moderation look-up."""
 
 from notifier.flow.intake.gateway import Gateway
+from notifier.flow.intake.mention_permission_and_reach import ModerationLookup
 from notifier.flow.intake.mention_router import FollowerCountCache, Router
-from notifier.flow.intake.moderation import ModerationLookup
 from notifier.wiring.sequencing import build_erasure, build_retraction_settlement
 from notifier.wiring.shared_parts import System
 

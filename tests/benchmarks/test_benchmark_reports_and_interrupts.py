@@ -16,7 +16,7 @@ from notifier.devkit.check.notifier_and_engine_processes import Instance
 from notifier.devkit.engines.maven import missing_tools
 from tests.cli.running_service import is_running, until
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.prove
 
 STARTED_WITHIN = 60.0
 """Seconds; a free machine needs four."""

@@ -20,7 +20,7 @@ from benchmarks.peers.valkey import PeersValkey, peers_valkey
 from benchmarks.peers.virtualenvs import NotPrepared
 from tests.cli.running_service import is_running, until
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.prove
 
 OURS = Path(sys.executable)
 IN_OUR_ENVIRONMENT = [peer for peer in PEERS if peer.environment in {"celery", "redis"}]

@@ -15,7 +15,7 @@ from benchmarks.peers.virtualenvs import NotPrepared
 from benchmarks.push.other_libraries import RIVALS
 from benchmarks.push.sender_comparison import parts
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.prove
 
 FEW = [replace(rival, ours_many=200, many=40) for rival in RIVALS]
 

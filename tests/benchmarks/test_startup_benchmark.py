@@ -8,7 +8,7 @@ import pytest
 from benchmarks.startup.suite import UNITS, WAYS, figure, measure, service
 from tests.cli.running_service import is_running
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.prove
 
 
 @pytest.mark.timeout(400)

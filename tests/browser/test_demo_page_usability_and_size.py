@@ -160,7 +160,7 @@ A_DAY = """copies => {
 }"""
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_page_open_all_day_does_not_grow(page: Page, home: str) -> None:
     wait_until_delivered(page)
     page.add_init_script(f"({A_DAY})(20)")  # with 60, a slow machine renders only a part, and answers nothing else

@@ -273,7 +273,7 @@ ONE_BATCH = PageMemory(nodes=1_000, listeners=150, heap=400_000)
 """A batch of rows, with 20 nodes and 3 listeners each. Kept rows would be eight times that."""
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.usefixtures("own_context")
 def test_page_open_all_day_does_not_grow(served: Served, first_tab: Tab) -> None:
     """Load the rows of a day in some seconds, then advance the page's clock by four hours."""

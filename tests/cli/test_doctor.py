@@ -13,7 +13,7 @@ import pytest
 from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
-from notifier.cli.commands.doctor.command_and_machine_checks import (
+from notifier.cli.commands.doctor.command_machine_and_credential_checks import (
     DoctorFinding,
     Level,
     disk_finding,

@@ -41,7 +41,10 @@ from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
     CassandraRetractions,
 )
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
-from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory
+from notifier.adapters.cassandra.stores.user_directory_and_account_flags import (
+    CassandraAccountFlags,
+    CassandraDirectory,
+)
 from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
 from notifier.adapters.clock_and_nonces import UuidNonces
 from notifier.codec.messagepack import to_ms

@@ -17,13 +17,13 @@ from notifier.adapters.sqlite.stores.moderation import SqliteAuthorVerdicts, Sql
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteErasureTargets
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqliteSendLog
 from notifier.adapters.sqlite.stores.store_scan import SqliteStoreScan
-from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
+from notifier.adapters.sqlite.stores.user_directory_and_account_flags import SqliteAccountFlags, SqliteDirectory
 from notifier.ports.audience import ActiveSets, AudienceSnapshots, MemberSets
 from notifier.ports.bursts import Bursts
 from notifier.ports.event_log_and_dead_letters import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import InboxStore
 from notifier.ports.leases_queues_throttles_clock import Epochs, Leases, Throttles
-from notifier.ports.ledger_claims_and_store_scan import Ledger, StoreScan
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger, StoreScan
 from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions
 from notifier.ports.push import Devices, SendLog
 from notifier.ports.user_directory_and_account_flags import AccountFlags, Directory
@@ -38,7 +38,7 @@ from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryAudience
 from tests.support.fakes.ledger_claims_deferred_bursts import MemoryClaims, MemoryLedger
 from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.push import MemorySendLog
-from tests.support.fakes.retractions import MemoryErasureTargets
+from tests.support.fakes.retractions_and_text_erasure import MemoryErasureTargets
 from tests.support.fakes.store_scan import MemoryStoreScan
 from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 

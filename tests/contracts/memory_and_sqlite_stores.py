@@ -27,7 +27,7 @@ from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
 )
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteRetractions
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqlitePushSuppressions
-from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
+from notifier.adapters.sqlite.stores.user_directory_and_account_flags import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.viewer_facts_and_marks import SqlitePeople
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
@@ -39,7 +39,7 @@ from notifier.ports.audience import AudienceSnapshots, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.inbox import InboxStore, Timeline
 from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses
-from notifier.ports.ledger_claims_and_store_scan import Claims, DeferredBursts, Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Claims, DeferredBursts, Ledger
 from notifier.ports.moderation_and_retractions import Retractions
 from notifier.ports.push import PushSuppressions
 from notifier.ports.user_directory_and_account_flags import AccountFlags, Directory
@@ -67,7 +67,7 @@ from tests.support.fakes.preferences_and_user_blocks import (
     MemoryUserBlocks,
 )
 from tests.support.fakes.push import MemoryPushSuppressions
-from tests.support.fakes.retractions import MemoryRetractions
+from tests.support.fakes.retractions_and_text_erasure import MemoryRetractions
 from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 

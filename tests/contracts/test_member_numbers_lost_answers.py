@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters.cassandra import Cluster
-from notifier.adapters.cassandra.stores.user_directory import CassandraDirectory
+from notifier.adapters.cassandra.stores.user_directory_and_account_flags import CassandraDirectory
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.ports.user_directory_and_account_flags import MIN_LEASED_NUMBERS

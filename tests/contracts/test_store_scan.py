@@ -21,7 +21,7 @@ from notifier.domain.audience.inbox_rows import (
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 from tests.contracts.memory_and_sqlite_backends import Backend, in_memory
 from tests.support.contract_examples import NOVA, ORION, audience_snapshot, burst, plan, slice_of
 from tests.support.fakes.clock_and_nonces import START

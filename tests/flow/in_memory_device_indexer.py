@@ -21,7 +21,7 @@ from tests.support.fakes.clock_and_nonces import ManualClock
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.epochs_leases_queues_throttles import MemoryEpochs
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.fakes.retractions import MemoryRetractions
+from tests.support.fakes.retractions_and_text_erasure import MemoryRetractions
 from tests.support.fakes.user_directory_and_account_flags import MemoryDirectory
 
 PEOPLE = {"ada": Member(7), "bea": Member(9), "cleo": Member(3 * SHARD_MEMBERS + 5)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import LATE_AFTER
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact
 from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, Pool, Retry, Step

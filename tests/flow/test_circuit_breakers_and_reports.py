@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.cli.commands.doctor.command_and_machine_checks import Level
+from notifier.cli.commands.doctor.command_machine_and_credential_checks import Level
 from notifier.cli.commands.doctor.stores_and_processes import open_circuits_finding
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable

@@ -13,7 +13,7 @@ from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, Pool, Retry, S
 from notifier.domain.delivery.throttle_and_backpressure import RAMP
 from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
 from tests.support.failing_and_corrupt_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.backoff_and_due_times import LATE_AFTER
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice_and_pool import Done, Pool
 from notifier.domain.errors import Poison, StoreUnavailable

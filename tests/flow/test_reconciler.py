@@ -18,7 +18,7 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.delivery.publishing_and_index_reconciler import LOG_RETENTION, Reconciler
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.sequencing import build_publisher

@@ -15,7 +15,7 @@ from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.delivery.snapshot_and_row_writer import SHARDS_PER_WRITE
 from notifier.ports.inbox import InboxStore
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
 from tests.flow.test_alert_suppression_and_expiry import alerted, write_rows

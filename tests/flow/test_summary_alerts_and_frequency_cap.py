@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier.codec.devices_and_send_log import suppression_by_shard
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import LATE_AFTER
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import Member, UserId

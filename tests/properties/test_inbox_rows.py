@@ -20,7 +20,7 @@ from notifier.domain.audience.inbox_rows import (
 )
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 from tests.properties.random_member_sets import BITMAPS
 from tests.support.domain_examples import NOON, OF_NOVA
 

@@ -83,7 +83,7 @@ from tests.support.fakes.push import (
     MemorySendLog,
 )
 from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport, MemoryTokenBuckets
-from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
+from tests.support.fakes.retractions_and_text_erasure import MemoryErasureTargets, MemoryRetractions
 from tests.support.fakes.store_scan import MemoryStoreScan
 from tests.support.fakes.user_directory_and_account_flags import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople

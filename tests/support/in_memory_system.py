@@ -24,7 +24,7 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.shared_parts import System, build_system
 from tests.support.example_event_and_acceptance import accept

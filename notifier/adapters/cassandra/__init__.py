@@ -44,7 +44,10 @@ from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
 )
 from notifier.adapters.cassandra.stores.send_log_and_suppressions import CassandraPushSuppressions, CassandraSendLog
 from notifier.adapters.cassandra.stores.store_scan import CassandraStoreScan
-from notifier.adapters.cassandra.stores.user_directory import CassandraAccountFlags, CassandraDirectory
+from notifier.adapters.cassandra.stores.user_directory_and_account_flags import (
+    CassandraAccountFlags,
+    CassandraDirectory,
+)
 from notifier.adapters.cassandra.stores.viewer_facts_and_marks import CassandraPeople
 
 __all__ = [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from notifier.adapters.imports.account_and_follow_layouts import FOLLOW_COLUMNS, SELF_FOLLOW
+from notifier.adapters.imports.account_follow_preference_layouts import FOLLOW_COLUMNS, SELF_FOLLOW
 from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.domain.audience.user_ids_to_members import HIGHEST_ID_NUMBER
 from notifier.domain.errors import BadImport

@@ -25,7 +25,7 @@ from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteErasureTargets, SqliteRetractions
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqlitePushSuppressions, SqliteSendLog
 from notifier.adapters.sqlite.stores.store_scan import SqliteStoreScan
-from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
+from notifier.adapters.sqlite.stores.user_directory_and_account_flags import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.viewer_facts_and_marks import SqlitePeople
 
 __all__ = [

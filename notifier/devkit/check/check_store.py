@@ -21,7 +21,7 @@ from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger, StoredRow, StoreScan
+from notifier.ports.ledger_claims_deferred_bursts_scan import DeferredBursts, Ledger, StoredRow, StoreScan
 
 
 @dataclass(slots=True, kw_only=True)

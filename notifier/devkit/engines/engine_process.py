@@ -23,6 +23,8 @@ POLL_INTERVAL_SECONDS = 0.05
 SUSPEND_INTERVAL_SECONDS = 0.001
 PORTS = range(20_000, 32_768)
 """Ports for engines. Linux takes higher ports for outgoing connections."""
+RETURNED_PORTS: "set[int]" = set()
+"""Ports that this process has already chosen. Their engines may not listen yet."""
 SCRATCH_FOLDER = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
 SHOWN_LOG_LINES = 5
@@ -134,13 +136,19 @@ def is_listening(host: str, port: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free now, and that no outgoing connection gets before the engine listens."""
+    """Return a port that is free now, and that no outgoing connection gets before the engine listens.
+
+    In one process, no two calls return the same port, until half of all are used.
+    """
     while True:
         port = PORTS.start + secrets.randbelow(len(PORTS))
+        if port in RETURNED_PORTS and len(RETURNED_PORTS) < len(PORTS) // 2:
+            continue
         try:
             with socket.socket() as probe:
                 probe.bind((host, port))
-                return port
+            RETURNED_PORTS.add(port)
+            return port
         except OSError as error:
             if error.errno != EADDRINUSE:
                 raise

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import itemgetter
 
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import LATE_AFTER
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.delivery.ledger import BurstProgress, LedgerEntry, SliceState
 from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Pool, Step
 from notifier.domain.ids import BurstKey

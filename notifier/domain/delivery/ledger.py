@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import LATE_AFTER
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Slice, Step

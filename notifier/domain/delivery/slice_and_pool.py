@@ -7,7 +7,7 @@ from functools import total_ordering
 from typing import Self
 
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import PUSH_LIFETIME
+from notifier.domain.backoff_due_times_alert_ages import PUSH_LIFETIME
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Platform
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState

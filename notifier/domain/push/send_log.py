@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown

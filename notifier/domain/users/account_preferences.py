@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, no_members, with_members
 from notifier.domain.audience.tiers_and_member_sets import SetKind
-from notifier.domain.backoff_and_due_times import PUSH_LIFETIME
+from notifier.domain.backoff_due_times_alert_ages import PUSH_LIFETIME
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Kind, Member, Subject

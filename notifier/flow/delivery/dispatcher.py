@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
-from notifier.domain.backoff_and_due_times import is_due
+from notifier.domain.backoff_due_times_alert_ages import is_due
 from notifier.domain.delivery.dispatch_backlog import Backlog
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry
 from notifier.domain.delivery.scheduling import (
@@ -31,7 +31,7 @@ from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import DeadLetterTallies
 from notifier.ports.leases_queues_throttles_clock import Clock, Queue, Throttles
-from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import DeferredBursts, Ledger
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
 LIMITS_READ_INTERVAL = timedelta(seconds=1)

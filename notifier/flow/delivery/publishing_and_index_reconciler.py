@@ -25,7 +25,7 @@ from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.event_log_and_dead_letters import EventLog
 from notifier.ports.inbox import InboxPosition, InboxStore
 from notifier.ports.leases_queues_throttles_clock import Clock
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.ports.moderation_and_retractions import HeldMentions
 from notifier.ports.pull_index import PullIndex
 

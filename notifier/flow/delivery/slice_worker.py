@@ -14,7 +14,7 @@ from notifier.metrics import Metrics
 from notifier.ports.bursts import Bursts
 from notifier.ports.event_log_and_dead_letters import DeadLetter, DeadLetters
 from notifier.ports.leases_queues_throttles_clock import Clock
-from notifier.ports.ledger_claims_and_store_scan import Claims, Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Claims, Ledger
 
 COMPLETED_FACTS = (Fact.DONE, Fact.PULLED)
 """Facts after which a duplicate task of the slice has nothing to do."""

@@ -16,7 +16,7 @@ from notifier.domain.bursts.moderation import AUTHOR_CAP, MentionRefusal, Verdic
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.domain.token_bucket import BucketLimit
-from notifier.flow.intake.moderation import ModerationFacts, ModerationLookup
+from notifier.flow.intake.mention_permission_and_reach import ModerationFacts, ModerationLookup
 from notifier.flow.sequencing.erasure import Erasure
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets

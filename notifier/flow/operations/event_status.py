@@ -20,7 +20,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, MentionOutcome
 from notifier.ports.event_log_and_dead_letters import EventLog, Record
 from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.ports.moderation_and_retractions import HeldMentions
 from notifier.ports.recent_events_and_load_limits import RecentEvents
 

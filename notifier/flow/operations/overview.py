@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from notifier import topics
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
 from notifier.domain.audience.snapshot import SnapshotCounts
-from notifier.domain.backoff_and_due_times import is_due
+from notifier.domain.backoff_due_times_alert_ages import is_due
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.dead_letter_limit import LaneStop
 from notifier.domain.delivery.dispatch_backlog import PoolBacklog
@@ -36,7 +36,7 @@ from notifier.ports.audience import ActiveHours, AudienceSnapshots
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log_and_dead_letters import DeadLetterTallies, EventLog
 from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
-from notifier.ports.ledger_claims_and_store_scan import DeferredBursts, Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import CircuitReport
 from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure

@@ -14,15 +14,15 @@ from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after
 from notifier.domain.delivery.forecast import Forecast, TierForecast, speeds_by_tier
 from notifier.domain.delivery.throttle_and_backpressure import RAMP, tier_limit
 from notifier.domain.ids import Kind, Lane, Subject, UserId
+from notifier.flow.intake.mention_permission_and_reach import ModerationFacts, ModerationLookup
 from notifier.flow.intake.mention_router import lane_of
-from notifier.flow.intake.moderation import ModerationFacts, ModerationLookup
 from notifier.flow.operations.audience_count import Advance, live_sets_by_shard
 from notifier.flow.sequencing.publisher import plan_burst
 from notifier.flow.sequencing.retracted_burst_updates import current_mentions
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.leases_queues_throttles_clock import Clock, Throttles
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.ports.moderation_and_retractions import Retractions
 
 MAX_LISTED_AGE = timedelta(hours=1)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.snapshot import AudienceSnapshot
-from notifier.domain.backoff_and_due_times import PUSH_LIFETIME
+from notifier.domain.backoff_due_times_alert_ages import PUSH_LIFETIME
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, is_late
 from notifier.domain.delivery.slice_and_pool import Slice
@@ -37,7 +37,7 @@ from notifier.domain.push.shard_state import ShardState
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from urllib.parse import urlsplit
 
-from notifier.domain.backoff_and_due_times import is_due
+from notifier.domain.backoff_due_times_alert_ages import is_due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.batch_draft import Draft, SendAttempt

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import is_due
+from notifier.domain.backoff_due_times_alert_ages import is_due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results, slowdown

@@ -20,7 +20,7 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads
 from notifier.ports.leases_queues_throttles_clock import Clock, Nonces
-from notifier.ports.ledger_claims_and_store_scan import Ledger
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger
 from notifier.ports.pull_index import PullIndex
 
 # Planning: cuts a burst into slices, from the follower counts of its subject. A restricted burst reaches only those

@@ -6,7 +6,7 @@ from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 from tests.support.fakes.inbox_rows_and_audience_snapshots import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger_claims_deferred_bursts import MemoryLedger

@@ -14,7 +14,7 @@ from notifier.domain.push.alert import Alert, SummaryAlert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import AlertOutcome, SendBatch
-from notifier.ports.ledger_claims_and_store_scan import Claims
+from notifier.ports.ledger_claims_deferred_bursts_scan import Claims
 from tests.support.fakes.push import MemoryProvider
 from tests.support.oracle import InboxMarks
 from tests.support.simulator.oracle_input_reader import StateReader, key_of

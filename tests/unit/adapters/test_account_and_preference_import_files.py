@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from notifier.adapters.imports.account_and_follow_layouts import ACCOUNTS, PREFERENCES, VIPS
+from notifier.adapters.imports.account_follow_preference_layouts import ACCOUNTS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Layout, ReportIgnored
 from notifier.adapters.imports.sources_and_spilled_edges import form_of, open_source
 from notifier.adapters.imports.text_files import MAX_IGNORED_NAMES

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.imports.account_and_follow_layouts import FOLLOWS
+from notifier.adapters.imports.account_follow_preference_layouts import FOLLOWS
 from notifier.adapters.imports.sources_and_spilled_edges import form_of, open_source
 from notifier.domain.errors import BadImport
 from notifier.ports.import_batches_and_key_sort import NumericIdFollowEdges

@@ -18,7 +18,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.bursts import MentionOutcome
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 
 WORLD = World(universe=20_000, followers=15_000, celebrities=2, seed=1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.push.send_log import RETRY_BACKOFF as PROVIDER_BACKOFF
 
 FIRST, LONGEST = PROVIDER_BACKOFF.first, PROVIDER_BACKOFF.longest

@@ -26,7 +26,7 @@ from notifier.adapters.cassandra.bulk.encoding import (
 )
 from notifier.adapters.cassandra.driver.error_translation import translate_errors
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.domain.backoff_and_due_times import Backoff
+from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.errors import StoreUnavailable
 
 # Congestion control. The congestion window is the number of bytes that may be in flight. The window grows while

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import seconds_until
-from notifier.adapters.cassandra.stores.user_directory import RisingCounter
+from notifier.adapters.cassandra.stores.user_directory_and_account_flags import RisingCounter
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import RETENTION

@@ -13,7 +13,7 @@ import numpy as np
 from notifier.adapters.cassandra.driver.batching import Row, batches, put_batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import shard_group_of
-from notifier.adapters.cassandra.stores.user_directory import CassandraDirectory
+from notifier.adapters.cassandra.stores.user_directory_and_account_flags import CassandraDirectory
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import (
     SHARD_MEMBERS,

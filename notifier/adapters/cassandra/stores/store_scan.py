@@ -17,7 +17,7 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger_claims_and_store_scan import Ledger, StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import Ledger, StoredRow
 
 ROWS_PER_PAGE = 256
 """Rows per page. A burst is a few kilobytes."""

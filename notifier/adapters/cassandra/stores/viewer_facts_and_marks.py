@@ -19,7 +19,7 @@ from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     user_block_query_limit,
     user_blocks_of,
 )
-from notifier.adapters.cassandra.stores.user_directory import (
+from notifier.adapters.cassandra.stores.user_directory_and_account_flags import (
     SELECT_ACCOUNT,
     SELECT_CURRENT_FLAGS,
     SELECT_RANGE_OF_ID,

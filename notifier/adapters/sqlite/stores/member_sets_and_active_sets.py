@@ -8,7 +8,7 @@ import numpy as np
 
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.database_files import load_statement
-from notifier.adapters.sqlite.stores.user_directory import accounts_of
+from notifier.adapters.sqlite.stores.user_directory_and_account_flags import accounts_of
 from notifier.domain.audience.bitmap import (
     SHARD_MEMBERS,
     Bits,

@@ -18,7 +18,7 @@ from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.ledger_claims_and_store_scan import StoredRow
+from notifier.ports.ledger_claims_deferred_bursts_scan import StoredRow
 
 ROWS_PER_PAGE = 256
 

@@ -15,7 +15,7 @@ from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
     subject_preferences_of,
     user_blocks_of,
 )
-from notifier.adapters.sqlite.stores.user_directory import accounts_of, id_range_of
+from notifier.adapters.sqlite.stores.user_directory_and_account_flags import accounts_of, id_range_of
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, shard_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from notifier.cli.commands.doctor.command_and_machine_checks import DoctorFinding, Level
+from notifier.cli.commands.doctor.command_machine_and_credential_checks import DoctorFinding, Level
 from notifier.cli.running_service import is_alive, read_ready
 from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness

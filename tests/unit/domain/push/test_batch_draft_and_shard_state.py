@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import LATE_AFTER
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.batch_draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
 from notifier.domain.push.catch_up import LateAudience

@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.audience.bitmap import Bits, from_offsets, offsets
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.backoff_and_due_times import LATE_AFTER, PUSH_LIFETIME
+from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER, PUSH_LIFETIME
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress, is_late
 from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, PUSH_STEPS, Pool, Slice, Step
