@@ -1,4 +1,4 @@
-"""Rounds of measurements: ours and the baseline in turns, so a busy machine slows both."""
+"""Costs of measured work, and figures judged against their limits."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""When periodic work is due, and how long to wait before a retry."""
+"""Waits before retries, due times of periodic work, and ages of alerts."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

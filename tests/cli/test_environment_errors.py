@@ -217,6 +217,19 @@ def test_initially_full_disk_is_reported(tmp_path: Path, notifier: Notifier, run
         assert run_refused("dump", "bursts", "--data", str(disk)).startswith("The disk is full")
 
 
+def test_unreadable_push_credentials_start_nothing(run_refused: RefusedRun, tmp_path: Path) -> None:
+    env = {
+        "NOTIFIER_PUSH_APNS_KEY": str(tmp_path / "missing.p8"),
+        "NOTIFIER_PUSH_APNS_KEY_ID": "ABCDE12345",
+        "NOTIFIER_PUSH_APNS_TEAM_ID": "ABCDE12345",
+        "NOTIFIER_PUSH_APNS_TOPICS": "com.example.app",
+    }
+    data = tmp_path / "data"
+    message = run_refused("up", "--port", "0", "--data", str(data), env=env)
+    assert "missing.p8" in message
+    assert not data.exists()
+
+
 def test_unknown_tier_rule_starts_nothing(run_refused: RefusedRun, tmp_path: Path) -> None:
     data, env = tmp_path / "data", {"NOTIFIER_TIER_RULE": "nowhere.at_all:rule"}
     message = run_refused("up", "--port", "0", "--data", str(data), env=env)

@@ -1,4 +1,4 @@
-"""Kim's quiet hours: her alerts during and after them, and slices worked burst by burst."""
+"""Kim's alerts, during quiet hours and otherwise, and slices worked burst by burst."""
 
 from dataclasses import replace
 from datetime import time, timedelta

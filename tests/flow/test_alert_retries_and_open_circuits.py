@@ -1,4 +1,4 @@
-"""The 30-minute retry window: when it opens, and what happens to an alert after it."""
+"""Alerts are retried for 30 minutes, and wait behind open circuits."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -153,7 +153,6 @@ def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.prove
 @pytest.mark.parametrize("scenario", SEEDS)
 def test_scenario_without_a_patch_keeps_all_invariants(scenario: str) -> None:
     """Runs in this process: a copy would have the same code and need an interpreter per scenario."""

@@ -61,8 +61,9 @@ def test_user_blocks_change_during_delivery() -> None:
 
 
 @pytest.mark.thorough
-def test_user_block_indexer_survives_crashes() -> None:
-    trials = list(points(user_blocks(), crash, every=87, start=5, within="/graph_indexer"))
+@pytest.mark.parametrize("every", [87, pytest.param(43, marks=pytest.mark.prove)])
+def test_user_block_indexer_survives_crashes(every: int) -> None:
+    trials = list(points(user_blocks(), crash, every=every, start=5, within="/graph_indexer"))
     assert trials, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 

@@ -1,6 +1,6 @@
 """A process may crash at every port call of a storm of 20 mentions.
 
-`make test` tries every 28th call, `make prove` all of them.
+`make test ALL=1` tries every 28th call, `make prove` the calls between.
 """
 
 import pytest

@@ -115,14 +115,17 @@ def run_service(
 
     require_script(settings.push)
     load_tier_rule(settings.tier_rule)  # fail here, instead of in each role
+    if any(map(settings.push.uses_real_provider, Platform)) or settings.push.fcm.uses_google_library:
+        # Imports all adapters. The usual start does so beside the fork server.
+        from notifier.profiles.push_providers import require_credentials
+
+        require_credentials(settings.push)
     prepare_data_folder(settings.data)
     # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
     with open_forks(settings.profile, logs_folder(settings.data)) as forks:
         from notifier.api.role_processes_loading_merged_metrics import loading_file
         from notifier.profiles import choose
-        from notifier.profiles.push_providers import require_credentials
 
-        require_credentials(settings.push)
         profile = choose(settings)
         try:
             with stop_signal() as stopping, profile.services() as environment:

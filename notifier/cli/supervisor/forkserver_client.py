@@ -121,8 +121,8 @@ class ForkServer:
         Call it in the main thread: the kernel kills the server when the calling thread ends.
         """
         self.is_ready, self.started_at = False, monotonic()
-        self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.log.parent.mkdir(exist_ok=True)
+        self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_end, self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), ARGUMENT_PADDING],
