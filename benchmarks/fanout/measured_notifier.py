@@ -67,7 +67,7 @@ class FanoutStage:
         users: list[UserId] = []
         for number in range(self.world.universe):
             viewer = await people.viewer(user(number), Member(number))
-            users += [viewer.user] if subject in viewer.follows else []
+            users += [viewer.user] if subject in viewer.listed_subjects else []
             if len(users) == most:
                 return users
         raise LookupError(f"the world has only {len(users)} followers who can listen; needed: {most}")
