@@ -19,8 +19,8 @@ from notifier.api.port import free_port
 from notifier.cli.command_groups_and_errors import program_command
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
-from notifier.cli.commands.up import ServiceRunner, logs_folder
-from notifier.cli.data_folder import prepare_data_folder
+from notifier.cli.commands.up import ServiceRunner
+from notifier.cli.data_folder import prepare_data_folder, prepare_logs_folder
 from notifier.cli.options import command_line_for
 from notifier.cli.running_service import Ready, request_json
 from notifier.cli.supervisor.forkserver_client import RoleForks, fork_server
@@ -180,14 +180,15 @@ class BrowserDemo:
         prepare_data_folder(self.data)
         require_own_folder(self.data)
         # The fork server first: it imports the roles' modules while this process imports its own and loads users.
-        with fork_server(self.profile, logs_folder(self.data)) as forks:
+        logs = prepare_logs_folder(self.data)
+        with fork_server(self.profile, logs) as forks:
             from notifier.devkit.check.notifier_and_engine_processes import engines
             from notifier.devkit.engines.cassandra import Sync
 
             with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
-                self._run(self._settings(), forks, started_at)
+                self._run(self._settings(), logs, forks, started_at)
 
-    def _run(self, settings: Settings, forks: RoleForks | None, started_at: float) -> None:
+    def _run(self, settings: Settings, logs: Path, forks: RoleForks | None, started_at: float) -> None:
         from notifier.cli.supervisor.heartbeat import HeartbeatLimits
         from notifier.profiles import choose
 
@@ -203,6 +204,7 @@ class BrowserDemo:
                             settings,
                             profile,
                             {**environment, **self._environment(settings)},
+                            logs,
                             forks,
                             ready_file=None,
                             heartbeat_limits=HeartbeatLimits(),

@@ -110,7 +110,7 @@ def run_service(
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM."""
-    from notifier.cli.data_folder import prepare_data_folder
+    from notifier.cli.data_folder import prepare_data_folder, prepare_logs_folder
     from notifier.flow.indexing.custom_tier_rule import load_tier_rule
 
     require_script(settings.push)
@@ -122,7 +122,8 @@ def run_service(
         require_credentials(settings.push)
     prepare_data_folder(settings.data)
     # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
-    with open_forks(settings.profile, logs_folder(settings.data)) as forks:
+    logs = prepare_logs_folder(settings.data)
+    with open_forks(settings.profile, logs) as forks:
         from notifier.api.role_processes_loading_merged_metrics import loading_file
         from notifier.profiles import choose
 
@@ -135,6 +136,7 @@ def run_service(
                     settings,
                     profile,
                     environment,
+                    logs,
                     forks,
                     ready_file=ready_file,
                     heartbeat_limits=heartbeat_limits,
@@ -161,6 +163,7 @@ class ServiceRunner:
         settings: Settings,
         profile: "Profile",
         service_environment: Mapping[str, str],
+        logs: Path,
         forks: RoleForks | None,
         *,
         ready_file: Path | None,
@@ -172,6 +175,8 @@ class ServiceRunner:
         self.profile = profile
         self.service_environment = service_environment
         """Environment variables of `Profile.services`, such as the URL of Redis."""
+        self.logs = logs
+        """Folder of the roles' logs."""
         self.forks = forks
         """None: each role starts in an interpreter of its own."""
         self.port = settings.port
@@ -199,23 +204,22 @@ class ServiceRunner:
             self._run(stopping)
 
     def _run(self, stopping: Signal) -> None:
-        run_folder, logs = self.settings.data / "run", logs_folder(self.settings.data)
+        run_folder = self.settings.data / "run"
         from notifier.metrics import Metrics
 
         self._remove_old_files(run_folder)
         (self.settings.data / PROFILE_FILE).write_text(self.settings.profile)
-        logs.mkdir(exist_ok=True)
         share_metrics(run_folder / "metrics", "up")
         replacements = Metrics().roles_replaced
         arguments = {**self.process_arguments, **({FAKES_ROLE: self.fakes.arguments} if self.fakes.ports else {})}
         self.fakes.write_settings()
         supervisor = Supervisor(
-            children=[self._child(name, command, logs, replacements) for name, command in arguments.items()],
+            children=[self._child(name, command, replacements) for name, command in arguments.items()],
             pid_files=pid_files_of(self.settings.data),
             is_answering=self._is_answering,
             announce=self._announce,
             other_pids=lambda: {"up": getpid(), **self.profile.service_pids()},
-            last_log_line=lambda name: last_line(logs / f"{name}.log"),
+            last_log_line=lambda name: last_line(self.logs / f"{name}.log"),
             stopping=stopping,
         )
         try:
@@ -225,10 +229,10 @@ class ServiceRunner:
             for path in self.ready_files:
                 path.unlink(missing_ok=True)
 
-    def _child(self, name: str, arguments: Sequence[str], logs: Path, replacements: "Counter") -> Child:
+    def _child(self, name: str, arguments: Sequence[str], replacements: "Counter") -> Child:
         return Child(
             name=name,
-            start=make_start(arguments, self._environment(), logs / f"{name}.log", self.forks),
+            start=make_start(arguments, self._environment(), self.logs / f"{name}.log", self.forks),
             on_end=lambda cause: replacements.labels(name, cause).inc(),
             heartbeat=HeartbeatWatch(file=heartbeat_file(self.settings.data, name), limits=self.heartbeat_limits),
             is_awaited=is_awaited(name),
@@ -305,10 +309,6 @@ def print_banner(ready: Ready, seconds: float) -> None:
     click.echo(f"  logs   {ready.data}/logs")
     click.echo(f"  try    {command_line_for('mention --author u7 --of nova', folder)}")
     click.echo(f"  watch  {command_line_for('top', folder)}")
-
-
-def logs_folder(data: Path) -> Path:
-    return data / "logs"
 
 
 def reachable_host(host: str) -> str:

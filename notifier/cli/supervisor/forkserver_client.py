@@ -121,7 +121,6 @@ class ForkServer:
         Call it in the main thread: the kernel kills the server when the calling thread ends.
         """
         self.is_ready, self.started_at = False, monotonic()
-        self.log.parent.mkdir(exist_ok=True)
         self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_end, self.log.open("ab") as log:
             self.process = subprocess.Popen(

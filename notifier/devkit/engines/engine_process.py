@@ -138,11 +138,11 @@ def is_listening(host: str, port: int) -> bool:
 def free_port(host: str = "127.0.0.1") -> int:
     """Return a port that is free now, and that no outgoing connection gets before the engine listens.
 
-    In one process, no two calls return the same port, until half of all are used.
+    In one process, no two calls return the same port.
     """
     while True:
         port = PORTS.start + secrets.randbelow(len(PORTS))
-        if port in RETURNED_PORTS and len(RETURNED_PORTS) < len(PORTS) // 2:
+        if port in RETURNED_PORTS:
             continue
         try:
             with socket.socket() as probe:
