@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from benchmarks.costs_and_figures import Cost, cost
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

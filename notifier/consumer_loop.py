@@ -13,7 +13,7 @@ from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import Consumer, DeadLetter, DeadLetters, Logged
 from notifier.ports.leases_queues_throttles_clock import Clock
-from notifier.wiring.indexing import (
+from notifier.wiring.indexers_and_device_registry import (
     build_account_indexer,
     build_activity_indexer,
     build_device_indexer,

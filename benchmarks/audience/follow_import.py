@@ -21,7 +21,7 @@ from benchmarks.fanout.suite import Parts
 from notifier import topics
 from notifier.adapters.imports.account_follow_preference_layouts import FOLLOWS
 from notifier.adapters.imports.sources_and_spilled_edges import SpilledEdges, form_of, open_source
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.codec.messagepack import to_ms
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor

@@ -33,9 +33,9 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
+from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
 from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.live_publisher import LivePublisher
-from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import Logged, Record

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.costs_and_figures import Figure, Spread
 from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from notifier import topics
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.codec import unpack
 from notifier.devkit.check import delivery_latency
 from notifier.devkit.check.expected_result import max_fanouts_per_minute

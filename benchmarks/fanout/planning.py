@@ -9,7 +9,7 @@ from benchmarks.costs_and_figures import Figure, Spread, seconds, worst_at_most
 from benchmarks.fanout.row_and_snapshot_writes import opened
 from benchmarks.process_stats import forget_peak, peak_mb, resident_mb
 from notifier.adapters.clock_and_nonces import SystemClock
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts
 from notifier.adapters.sqlite.stores.ledger_and_deferred_bursts import SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets_and_active_sets import SqliteMemberSets

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.costs_and_figures import Figure, Spread, median_at_most, seconds
 from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.redis import RedisPullIndex, RedisPullReader, connect, connect_async
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.valkey import ValkeyServer
 from notifier.domain.bursts.burst import Burst

@@ -14,7 +14,7 @@ from benchmarks.emptied_sqlite_logs import SettledFiles
 from benchmarks.fanout.density_worlds import everybody_follows, shown
 from benchmarks.fanout.prefill_inboxes import prefill
 from notifier.adapters.clock_and_nonces import SystemClock
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts

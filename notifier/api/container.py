@@ -50,7 +50,7 @@ from notifier.wiring.inbox import (
     build_uncached_inbox,
     build_versioned_preferences,
 )
-from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.indexers_and_device_registry import build_device_registry
 from notifier.wiring.intake import build_gateway
 from notifier.wiring.operations import build_event_status, build_overview, build_preview
 from notifier.wiring.shared_parts import System

@@ -10,7 +10,7 @@ from notifier.flow.push.device_selection import Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.pipeline import PushPipeline
 from notifier.flow.push.rate_limiter import RateLimiter, Slowdown
-from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.indexers_and_device_registry import build_device_registry
 from notifier.wiring.shared_parts import System
 
 

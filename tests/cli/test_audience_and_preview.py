@@ -9,7 +9,7 @@ from click.testing import Result
 
 from notifier import topics
 from notifier.adapters.clock_and_nonces import SystemClock
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteRetractions
 from notifier.cli.commands.audience import freshness_json
 from notifier.cli.opened_stores import open_stores

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.cli.commands.import_.loader import IndexerBacklog, run_indexer

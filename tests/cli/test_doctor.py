@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters.clock_and_nonces import SystemClock
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
 from notifier.cli.commands.doctor.command_machine_and_credential_checks import (
     DoctorFinding,

@@ -11,7 +11,7 @@ import pytest
 
 from notifier import topics
 from notifier.adapters.clock_and_nonces import SystemClock
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteRetractions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.user_directory_cache import CachedDirectory
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.event_log_backends import Logs, ManualLogs, in_kafka

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
 from notifier.domain.audience.tiers_and_member_sets import SetKind

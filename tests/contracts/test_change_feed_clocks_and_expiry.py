@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.stores.burst_change_feed import (
 )
 from notifier.adapters.cassandra.stores.bursts_and_sequence_heads import CassandraBursts
 from notifier.adapters.clock_and_nonces import UuidNonces
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.burst_change_feed import MIN_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
 from notifier.adapters.sqlite.stores.bursts_and_sequence_heads import SqliteBursts
 from notifier.domain.errors import StoreUnavailable

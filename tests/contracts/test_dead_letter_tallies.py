@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
 from tests.contracts.memory_and_sqlite_backends import Backend

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,

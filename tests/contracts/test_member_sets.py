@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, all_members, from_flags, from_offsets, members
 from notifier.domain.audience.tiers_and_member_sets import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
 from notifier.domain.audience.user_ids_to_members import IdRange

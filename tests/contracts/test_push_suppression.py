@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.database_files import Files, load_statement
+from notifier.adapters.sqlite.database_and_query_files import Files, load_statement
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.bursts.burst import Burst

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict
 from notifier.domain.ids import UserId

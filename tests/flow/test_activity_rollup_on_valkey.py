@@ -22,7 +22,7 @@ from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.user_directory_and_account_flags import DirectoryEntry
-from notifier.wiring.indexing import build_activity_roll_up
+from notifier.wiring.indexers_and_device_registry import build_activity_roll_up
 from notifier.wiring.shared_parts import System, build_system
 from tests.contracts.memory_and_sqlite_backends import migrated
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -11,7 +11,7 @@ from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
-from notifier.domain.delivery import forecast
+from notifier.domain.delivery import delivery_cost_forecast
 from notifier.domain.delivery.slice_and_pool import Step
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
@@ -149,7 +149,7 @@ def test_preview_shows_refusals_and_verdicts_without_alerts() -> None:
 def test_preview_duration_follows_last_burst_throttle_and_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forecast, "MIN_REFERENCE_RECIPIENTS", 1)
+    monkeypatch.setattr(delivery_cost_forecast, "MIN_REFERENCE_RECIPIENTS", 1)
     stage = Stage()
     [before] = preview(stage, "nova")
     assert before.tiers is not None

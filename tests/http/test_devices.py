@@ -19,7 +19,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import MAX_DEVICES, DeviceUpdate
 from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
-from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.indexers_and_device_registry import build_device_registry
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event_and_acceptance import event
 from tests.support.fakes.api_threads import InlineThreads

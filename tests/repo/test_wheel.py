@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from notifier.adapters.sqlite.database_files import INBOX_FILE_COUNT
+from notifier.adapters.sqlite.database_and_query_files import INBOX_FILE_COUNT
 from tests.repo.repository_files import PRODUCT, ROOT
 
 READ_BY_THE_CODE = {".css", ".html", ".js", ".sql", ".cql", ".lua", ".toml", ".txt", ".typed"}

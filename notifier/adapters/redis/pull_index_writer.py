@@ -68,9 +68,9 @@ class RedisPullIndex:
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
         self._client = client
         self._nonces = nonces
-        self._merge_script = LuaScript.load(CHECKSUM_FILE, "pull_index_part", "merge_pull_index_lists")
-        self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_index_part", "record_pull_index_comparison")
-        self._finalize_script = LuaScript.load(CHECKSUM_FILE, "pull_index_part", "finalize_pull_index_lists")
+        self._merge_script = LuaScript.load(CHECKSUM_FILE, "pull_index_fields", "merge_pull_index_lists")
+        self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_index_fields", "record_pull_index_comparison")
+        self._finalize_script = LuaScript.load(CHECKSUM_FILE, "pull_index_fields", "finalize_pull_index_lists")
         self._stored_nonces: dict[int, bytes] = {}
         """Stored nonce of each part, as the last call of `generation` read it."""
         self._unsent: dict[BurstKey, Burst] = {}

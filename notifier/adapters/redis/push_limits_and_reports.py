@@ -80,7 +80,7 @@ class RedisFrequencyCaps:
 class RedisInboxLatencyReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._script = LuaScript.load(CHECKSUM_FILE, "expiring_maximum")
+        self._script = LuaScript.load(CHECKSUM_FILE, "highest_unexpired_number")
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         self._run_script(process, p99 // _MILLISECOND, ttl // _MILLISECOND)

@@ -2,7 +2,7 @@
 
 from notifier.adapters.sqlite.async_queries import SqliteReader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.burst_change_feed import SqliteBurstChanges, SqliteViewerLapses

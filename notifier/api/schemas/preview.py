@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.forecast import TierForecast
+from notifier.domain.delivery.delivery_cost_forecast import TierForecast
 from notifier.flow.operations.event_status import state_note
 from notifier.flow.operations.preview import AccountPreview
 

@@ -13,7 +13,7 @@ from notifier.cli.supervisor.heartbeat import HEARTBEAT_INTERVAL_SECONDS, STEP_T
 from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
-from notifier.wiring.indexing import build_activity_roll_up
+from notifier.wiring.indexers_and_device_registry import build_activity_roll_up
 from notifier.wiring.shared_parts import System
 
 MAX_RECORD_WAIT = timedelta(milliseconds=250)

@@ -18,7 +18,7 @@ from notifier.domain.delivery.recipient_totals_and_progress import RecipientTota
 from notifier.domain.errors import OUTAGES, CacheUnavailable, DiskFull
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
-from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Heads, RecentBursts

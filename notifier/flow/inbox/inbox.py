@@ -23,8 +23,8 @@ from notifier.flow.inbox.last_known_and_shared_pages import (
 )
 from notifier.flow.inbox.newest_bursts_and_change_times import SubjectPositions
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
+from notifier.flow.inbox.page_and_unread_entries import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.page_deadline_and_breaker import ReadDeadline, StoreBreaker
-from notifier.flow.inbox.page_evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_and_page_cache import CachedViewer, InboxAnswer, ViewerCache

@@ -11,7 +11,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxView, Page
-from notifier.flow.inbox.page_evaluation import seen_token
+from notifier.flow.inbox.page_and_unread_entries import seen_token
 from notifier.flow.inbox.viewer_and_page_cache import InboxAnswer
 from notifier.ports.inbox_cache_freshness import RememberedPage
 

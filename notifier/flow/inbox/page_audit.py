@@ -15,7 +15,7 @@ from notifier.domain.users.digest import Digest, DigestSchedule, digest_key, dig
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, is_unread
 from notifier.flow.inbox.burst_walk import RUN_LENGTH, position_of
 from notifier.flow.inbox.page import BADGE_LIMIT, Badge, Entry, InboxView, OpenedInbox, Page
-from notifier.flow.inbox.page_evaluation import MAX_RUNS
+from notifier.flow.inbox.page_and_unread_entries import MAX_RUNS
 from notifier.metrics import Metrics
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.viewers_preferences_user_blocks import People

@@ -11,13 +11,13 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, Mention
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
-from notifier.domain.delivery.forecast import Forecast, TierForecast, speeds_by_tier
+from notifier.domain.delivery.delivery_cost_forecast import Forecast, TierForecast, speeds_by_tier
 from notifier.domain.delivery.throttle_and_backpressure import RAMP, tier_limit
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.intake.mention_permission_and_reach import ModerationFacts, ModerationLookup
 from notifier.flow.intake.mention_router import lane_of
 from notifier.flow.operations.audience_count import Advance, live_sets_by_shard
-from notifier.flow.sequencing.publisher import plan_burst
+from notifier.flow.sequencing.burst_publishing_and_planning import plan_burst
 from notifier.flow.sequencing.retracted_burst_updates import current_mentions
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts

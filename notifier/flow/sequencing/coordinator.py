@@ -10,7 +10,7 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance
 from notifier.domain.ids import Subject
-from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
 from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.ports.bursts import Bursts, MentionOutcome
 from notifier.ports.event_log_and_dead_letters import Logged

@@ -28,7 +28,7 @@ from notifier.domain.bursts.retraction import (
 from notifier.domain.bursts.sequencer import Head, SequencedMention, after_retraction
 from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
 from notifier.ports.bursts import Bursts
 from notifier.ports.leases_queues_throttles_clock import Clock, Nonces
 from notifier.ports.moderation_and_retractions import MentionLocation, Retractions

@@ -17,8 +17,8 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline, PageDeadline
 from notifier.flow.inbox.shared_loads import DirectLoads, Singleflight
 from notifier.flow.inbox.viewer_facts_invalidation import Invalidation
+from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
 from notifier.flow.sequencing.live_publisher import LivePublisher
-from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.inbox_cache_freshness import Scope

@@ -26,7 +26,7 @@ from notifier.ports.event_log_and_dead_letters import Consumer, EventLog
 from notifier.ports.pull_index import PullIndex
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler, build_slice_worker
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
-from notifier.wiring.indexing import build_activity_roll_up
+from notifier.wiring.indexers_and_device_registry import build_activity_roll_up
 from notifier.wiring.shared_parts import System, build_system
 from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader, MemoryViewerVersionWriter
@@ -35,7 +35,7 @@ from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.port_proxy import proxied
 from tests.support.simulator.push_observer import ObservedClaims, ObservedPhones, PushObserver
-from tests.support.simulator.scheduler import Process, Scheduler
+from tests.support.simulator.scheduler_and_faults import Process, Scheduler
 from tests.support.simulator.script import Part, Script
 from tests.support.simulator.user_changes import ChangeApi
 from workers.slice_runner_and_pools import Runner

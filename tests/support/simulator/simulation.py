@@ -18,7 +18,7 @@ from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
 from notifier.flow.inbox.page import OpenedInbox
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt, IntakeStatus
-from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.indexers_and_device_registry import build_device_registry
 from notifier.wiring.intake import build_gateway
 from tests.support.oracle import RetractionUpdate, Tweet
 from tests.support.simulator.audience_snapshot_observer import SnapshotObserver
@@ -31,7 +31,7 @@ from tests.support.simulator.retraction_tracker import RetractionTracker
 from tests.support.simulator.roles import Roles, Threads
 from tests.support.simulator.scenarios.devices import apply_device_change
 from tests.support.simulator.scenarios.moderation import operator
-from tests.support.simulator.scheduler import Process, Scheduler
+from tests.support.simulator.scheduler_and_faults import Process, Scheduler
 from tests.support.simulator.script import (
     Changed,
     Input,

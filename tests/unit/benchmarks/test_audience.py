@@ -13,7 +13,7 @@ from benchmarks.audience.audience_design_comparison import BitmapSource
 from benchmarks.audience.plans_and_snapshots_by_size import UniverseCase, figures, measure_case
 from benchmarks.fanout.worker_memory import GROWTH_MB, SAMPLES
 from benchmarks.fanout.worker_memory import figures as memory_figures
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.member_sets_and_active_sets import SqliteMemberSets
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import no_members

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.fanout.delivery_by_density import DENSITIES, FORMER_MIN_SHARED, FORMER_TABLE, FormerRows, names
 from benchmarks.fanout.row_and_snapshot_writes import opened
 from benchmarks.report.density_plot import curves, density_plot, density_words
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, from_offsets
 from notifier.domain.ids import BurstKey
 from tests.support.domain_examples import NOON, OF_NOVA

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
+from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.adapters.sqlite.stores.burst_change_feed import BurstChangeWriter
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import (
     CHANGE_MENTION,

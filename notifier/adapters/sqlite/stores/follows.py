@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import chain, repeat
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR

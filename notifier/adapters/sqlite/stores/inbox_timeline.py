@@ -9,7 +9,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_queries import SqliteReader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
+from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
+from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.tiers_and_member_sets import Tier

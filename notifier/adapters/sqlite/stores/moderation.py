@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms

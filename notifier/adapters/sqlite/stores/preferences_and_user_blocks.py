@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.account_preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, WHOLE_BLOCK_SLOT, Bits

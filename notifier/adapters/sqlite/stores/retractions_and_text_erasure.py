@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.dead_letters import LETTER_COLUMNS, LetterRow, letter_of
 from notifier.adapters.sqlite.stores.moderation import HELD_COLUMNS, held_mention_of
 from notifier.codec import pack, unpack

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import account_fields_of
 from notifier.codec.devices_and_send_log import (
     pack_intent,

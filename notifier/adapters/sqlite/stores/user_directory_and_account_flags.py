@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, shard_of

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
     member_account_preferences,
     subject_preferences_of,

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
 from notifier.adapters.sqlite.stores.inbox_timeline import SqliteTimeline
 from notifier.domain.audience.bitmap import from_offsets
