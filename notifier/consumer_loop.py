@@ -9,7 +9,7 @@ from threading import Event as Signal
 from notifier import topics
 from notifier.domain.backoff_due_times_alert_ages import Backoff
 from notifier.domain.errors import OUTAGES, LaneStopped, Poison
-from notifier.flow.lane_guard import LaneGuard
+from notifier.flow.dead_letter_lane_stops import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import Consumer, DeadLetter, DeadLetters, Logged
 from notifier.ports.leases_queues_throttles_clock import Clock

@@ -46,7 +46,7 @@ from notifier.domain.audience.user_ids_to_members import IdRange
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.follower_import import FollowerImport
-from notifier.flow.imports.importer import Import
+from notifier.flow.imports.import_runner_accounts_preferences import Import
 from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.wiring.shared_parts import System, build_system

@@ -29,13 +29,13 @@ from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.codec import pack
 from notifier.consumer_loop import BATCH_SIZE
 from notifier.devkit.check.finding_and_quantiles import at_least
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
-from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.live_publisher import LivePublisher
+from notifier.flow.sequencing.mention_coordinator import Coordinator
 from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import Logged, Record

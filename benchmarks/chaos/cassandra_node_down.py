@@ -9,7 +9,7 @@ from secrets import token_urlsafe
 
 from benchmarks.chaos.scenario_stage import WORLD, Stage, running_stage
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import installation_keys
+from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_run import Report
 from notifier.devkit.check.finding_and_quantiles import Finding, no_errors

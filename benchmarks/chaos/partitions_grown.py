@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.kafka import load_topics, migrate
 from notifier.codec import unpack
 from notifier.devkit.check.finding_and_quantiles import Finding, no_errors
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.ids import Subject
 from notifier.ports.event_log_and_dead_letters import Logged
 from notifier.profiles.cluster_connection_parameters import kafka_access

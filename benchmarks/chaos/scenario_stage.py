@@ -15,7 +15,7 @@ from threading import Thread
 from benchmarks.chaos.role_process import Role
 from benchmarks.chaos.store_scan_read_once import StoreScanReadOnce
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import installation_keys
+from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck

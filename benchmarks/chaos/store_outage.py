@@ -6,7 +6,7 @@ from threading import Thread
 
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import installation_keys
+from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.devkit.check.check_inboxes import InboxObserver
 from notifier.devkit.check.fault_injection import OUTAGE_SECONDS
 from notifier.devkit.check.finding_and_quantiles import Finding, no_errors

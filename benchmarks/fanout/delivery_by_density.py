@@ -19,7 +19,7 @@ from benchmarks.peers.delivery_comparison import Pythons
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.codec.messagepack import to_ms
 from notifier.devkit.check.check_run import Report

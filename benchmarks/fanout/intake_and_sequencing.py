@@ -17,7 +17,7 @@ from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.mention_storm import SOURCE, Tweet, request_body
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
-from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.events_and_mentions import Event, EventId, Mention
 from notifier.domain.ids import Subject, UserId
 
 P0_FOLLOWERS = 10_000_000

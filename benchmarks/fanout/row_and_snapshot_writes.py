@@ -39,10 +39,10 @@ from notifier.domain.delivery.ledger import Claim
 from notifier.domain.delivery.plan import make_plan
 from notifier.domain.delivery.slice_and_pool import Done, Slice, Step
 from notifier.domain.ids import BurstKey, Lane, UserId
+from notifier.flow.dead_letter_lane_stops import LaneGuards
 from notifier.flow.delivery.slice_worker import SliceLease, SliceWorker
 from notifier.flow.delivery.snapshot_and_row_writer import RowWriter
 from notifier.flow.indexing.bitmap_updates_and_repair import SelfRepairingSets
-from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
 
 # The leanest SQLite writer of the same rows: values made in advance, and one transaction per file.

@@ -12,7 +12,7 @@ from benchmarks.inbox.population import patiently
 from notifier.domain.audience.inbox_rows import InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers_and_member_sets import SetKind, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.events_and_mentions import Event, EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.ids import Lane, Subject, UserId

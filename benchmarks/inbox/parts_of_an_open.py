@@ -16,7 +16,7 @@ import msgspec
 from benchmarks.costs_and_figures import Figure, Spread, unjudged
 from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.api.auth.authenticators import Authenticator, build_authenticator, issue_token
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.routes.inbox import BadgeBody, InboxBody
 from notifier.api.schemas.inbox_items import item_body
@@ -26,13 +26,13 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer, is_visible
-from notifier.flow.inbox.cached_walk import CachedWalk
+from notifier.flow.inbox.cached_burst_walk import CachedWalk
 from notifier.flow.inbox.newest_bursts_and_change_times import OLDEST_POSITION, SubjectPositions
 from notifier.flow.inbox.page import InboxView
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_and_page_cache import viewer_scopes
-from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import SharedVersionLookups
 from notifier.metrics import Metrics
 from notifier.ports.inbox_cache_freshness import Scope, VersionLookup
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from notifier.api.app import create
 from notifier.api.auth.authenticators import INSECURE_WARNING
-from notifier.api.auth.service_keys import installation_keys
+from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.api.background.garbage_collection import tune_garbage_collector
 from notifier.api.http_server import exit_now, listen
 from notifier.config import Settings

@@ -19,7 +19,7 @@ from notifier.api.auth.guards import (
     allow_users,
     require_loopback,
 )
-from notifier.api.auth.service_keys import InstallationKeys, Scope
+from notifier.api.auth.service_and_installation_keys import InstallationKeys, Scope
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo

@@ -12,7 +12,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from notifier.api.auth.authenticators import Authenticator, build_authenticator
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.overview_snapshots import (
@@ -25,8 +25,8 @@ from notifier.api.background.page_audit_sampler import PageAuditSampler
 from notifier.api.background.page_latency import PageLatency
 from notifier.api.background.request_limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.opaque_ids import OpaqueIds
+from notifier.api.process_status_and_metrics import RoleProcesses
 from notifier.api.request_threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
-from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.api.schemas.page_rendering import Renderer
 from notifier.concurrency_and_time_limits import Threads
 from notifier.config.settings_and_environment import installed_version

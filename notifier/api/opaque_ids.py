@@ -9,7 +9,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeenToken, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId

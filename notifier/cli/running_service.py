@@ -184,7 +184,7 @@ def service_url_and_key(data: Path | None, url: str | None, key: str | None) -> 
 
     With `url` alone, the key is the main key of the data folder, even if no service runs there.
     """
-    from notifier.api.auth.service_keys import installation_keys
+    from notifier.api.auth.service_and_installation_keys import installation_keys
 
     if url and key:
         return url, key

@@ -10,7 +10,7 @@ import msgspec
 
 from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
-from notifier.domain.bursts.mention import Event
+from notifier.domain.bursts.events_and_mentions import Event
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
-from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import AuthorVerdict
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey
 from notifier.domain.ids import BurstKey, UserId

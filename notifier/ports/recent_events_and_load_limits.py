@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Protocol
 
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.delivery.dispatch_backlog import PoolBacklog
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.token_bucket import BucketLimit

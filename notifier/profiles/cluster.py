@@ -77,13 +77,13 @@ from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.config.setting_field import split_url
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
-from notifier.flow.inbox.versioned_ports import versioned
+from notifier.flow.inbox.cache_invalidating_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox_cache_freshness import LOOKUP_SHARE
 from notifier.profiles import engine_inspections
 from notifier.profiles.cluster_connection_parameters import cassandra_access, kafka_access, redis_url
-from notifier.profiles.data_folder import locked, require_writable
+from notifier.profiles.data_folder_and_instance_name import locked, require_writable
 from notifier.profiles.engine_inspections import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers

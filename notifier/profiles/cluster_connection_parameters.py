@@ -3,7 +3,7 @@
 from notifier.adapters import cassandra, kafka
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
-from notifier.profiles.data_folder import instance_name
+from notifier.profiles.data_folder_and_instance_name import instance_name
 from notifier.profiles.redis_and_broker_urls import checked_redis_url
 
 

@@ -69,11 +69,11 @@ from notifier.adapters.sqlite import (
 from notifier.adapters.valkey import ValkeyServer, flush_all, valkey_binary
 from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.domain.delivery.slice_and_pool import Pool
-from notifier.flow.inbox.versioned_ports import versioned
+from notifier.flow.inbox.cache_invalidating_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox_cache_freshness import LOOKUP_SHARE
-from notifier.profiles.data_folder import locked, require_writable
+from notifier.profiles.data_folder_and_instance_name import locked, require_writable
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
 from notifier.profiles.redis_and_broker_urls import (

@@ -20,7 +20,7 @@ from notifier.adapters.push import (
 )
 from notifier.adapters.push.apns.sender import ORIGINS
 from notifier.adapters.push.fcm.sender import ORIGIN
-from notifier.adapters.push.requests_and_responses import DeviceReceipt
+from notifier.adapters.push.request_rounds_and_replies import DeviceReceipt
 from notifier.adapters.push.webpush import MessageKeyPairs, Vapid, WebPushSender, guarded
 from notifier.config import PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting

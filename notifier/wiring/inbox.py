@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from notifier.flow.inbox.cache_invalidating_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.change_feed_follower import ChangeFollower
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox, UncachedInbox
@@ -12,10 +13,13 @@ from notifier.flow.inbox.page_audit import Audit
 from notifier.flow.inbox.page_deadline_and_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_and_page_cache import ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFactsReader
-from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, SharedVersionLookups, VersionCheck
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import (
+    AsyncInvalidation,
+    SharedVersionLookups,
+    VersionCheck,
+)
 from notifier.metrics import CacheCounters, Metrics
 from notifier.ports.all_ports import ReadPorts
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from notifier.domain.ids import Platform
 from notifier.flow.push.alert_sender import AlertSender
-from notifier.flow.push.catch_up import CatchUp, SameSubjectBursts
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.flow.push.device_selection import Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
+from notifier.flow.push.late_alert_catch_up import CatchUp, SameSubjectBursts
 from notifier.flow.push.pipeline import PushPipeline
 from notifier.flow.push.rate_limiter import RateLimiter, Slowdown
 from notifier.wiring.indexers_and_device_registry import build_device_registry

@@ -1,8 +1,8 @@
 """Builders of sequencing: coordinator, publisher, retractions and erasure."""
 
 from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
-from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.erasure import Erasure
+from notifier.flow.sequencing.mention_coordinator import Coordinator
 from notifier.flow.sequencing.retracted_burst_updates import RetractionSettlement
 from notifier.flow.sequencing.retractor import Retractor
 from notifier.wiring.indexers_and_device_registry import build_device_registry

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from notifier.config import Settings
 from notifier.domain.audience.tiers_and_member_sets import TierRule
+from notifier.flow.dead_letter_lane_stops import LaneGuards
 from notifier.flow.indexing.custom_tier_rule import load_tier_rule
-from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
 from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.metrics import Metrics

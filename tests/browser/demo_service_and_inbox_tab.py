@@ -18,7 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from playwright.sync_api import Request as PageRequest
 
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import installation_keys
+from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.api.demo.traffic import mention_batch
 from notifier.cli.running_service import Ready, read_ready
 from notifier.config import Settings

@@ -16,7 +16,7 @@ from notifier.cli.opened_stores import open_stores
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.activity import ActiveSetFreshness
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from notifier.flow.operations.overview import MAX_COUNTED_RECORDS, AudienceFreshness

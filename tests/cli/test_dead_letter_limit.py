@@ -15,7 +15,7 @@ import pytest
 
 from notifier import topics
 from notifier.cli.commands.send_events import follow_event, mention_event
-from notifier.cli.supervisor.pump_process import run
+from notifier.cli.supervisor.pump_consumers_and_jobs import run
 from notifier.config import Settings
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit

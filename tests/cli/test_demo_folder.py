@@ -13,7 +13,7 @@ from signal import SIGINT, SIGKILL
 import pytest
 
 from notifier.cli.commands.demo_browser import demo_users
-from notifier.cli.commands.demo_folder import remove_demo_data
+from notifier.cli.commands.demo_folder_cleanup import remove_demo_data
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
 from notifier.profiles.embedded import EmbeddedProfile

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.commands.demo_folder import (
+from notifier.cli.commands.demo_folder_cleanup import (
     has_owned_files,
     is_partly_removed,
     remove,

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from notifier.api.auth.service_keys import SERVICE_KEYS_FILE, Scope
+from notifier.api.auth.service_and_installation_keys import SERVICE_KEYS_FILE, Scope
 from notifier.cli.commands.key import SCOPES
 from notifier.devkit.check.notifier_and_engine_processes import Instance
 from tests.cli.conftest import Notifier

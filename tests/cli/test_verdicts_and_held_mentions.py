@@ -16,8 +16,8 @@ from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import SqliteRetractions
 from notifier.codec import unpack
+from notifier.domain.bursts.events_and_mentions import Event, EventId, LoggedEvent
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import Event, EventId, LoggedEvent
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier

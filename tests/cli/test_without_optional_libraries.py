@@ -32,7 +32,7 @@ def test_command_runs_without_optional_libraries(arguments: list[str]) -> None:
     [
         "notifier.profiles.embedded",
         "notifier.api.api_process",
-        "notifier.cli.supervisor.pump_process",
+        "notifier.cli.supervisor.pump_consumers_and_jobs",
         "workers.celery_worker",
     ],
 )

@@ -31,7 +31,7 @@ from notifier.adapters.redis import (
 from notifier.adapters.redis.activity import SHARDS_PER_KEY
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.delivery.dispatch_backlog import PoolBacklog
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from notifier.adapters.sqlite.async_queries import SqliteReader
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.burst_change_feed import SqliteBurstChanges, SqliteViewerLapses

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from notifier.adapters.redis.keys_and_checksums import HASH, STRING, KeyKind, kind_of
+from notifier.adapters.redis.keys_checksums_lua_scripts import HASH, STRING, KeyKind, kind_of
 
 Garble = Callable[[], object]
 

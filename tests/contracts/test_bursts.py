@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId

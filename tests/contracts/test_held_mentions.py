@@ -6,13 +6,13 @@ from datetime import timedelta
 
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import audit_entries
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,
     HeldMention,
     ModerationDecision,
 )
-from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 from tests.contracts.memory_and_sqlite_backends import Backend

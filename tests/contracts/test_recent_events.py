@@ -8,7 +8,7 @@ import pytest
 
 from notifier.adapters.redis.connect import connect
 from notifier.adapters.redis.recent_events_and_load_limits import RECENT_EVENTS_TTL, RedisRecentEvents
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.recent_events_and_load_limits import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -12,11 +12,11 @@ import pytest
 from notifier.adapters.redis import RedisActivity, RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
 from notifier.adapters.redis.cluster import KEYLESS_COMMAND_SLOTS, slot_of
 from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async, server_status
-from notifier.adapters.redis.keys_and_checksums import unwrap
+from notifier.adapters.redis.keys_checksums_lua_scripts import unwrap
 from notifier.adapters.redis.multi_host_address import multi_host_address
 from notifier.devkit.engines.engine_process import free_port
 from notifier.devkit.engines.valkey import server
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.token_bucket import BucketLimit

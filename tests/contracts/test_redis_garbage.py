@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters import redis
-from notifier.adapters.redis.keys_and_checksums import KEY_TYPES, KeyKind, kind_of
+from notifier.adapters.redis.keys_checksums_lua_scripts import KEY_TYPES, KeyKind, kind_of
 from tests.contracts.calls_of_all_redis_adapters import Caches, caches_on
 from tests.contracts.calls_of_one_redis_adapter import AdapterCalls
 from tests.contracts.redis_garbage import Garble, corruptions, replacements

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.retraction import (
     Retraction,
     RetractionCause,

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import BATCH_KEPT_FOR
-from notifier.codec.devices_and_send_log import pack_intent, pack_outcome
+from notifier.codec.devices_send_log_suppressions import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets, no_members
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.ids import BurstKey, Member, Platform

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import UserBlock, UserBlockChange

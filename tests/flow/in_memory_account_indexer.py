@@ -8,7 +8,7 @@ from notifier.codec import pack
 from notifier.domain.audience.account_flags import AccountChange, AccountRecord, Flag
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers_and_member_sets import SetKind
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import UserId
 from notifier.flow.accounts.account_indexer import AccountIndexer
 from notifier.flow.devices.device_registry import DeviceRegistry

@@ -9,7 +9,7 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers_and_member_sets import SetKind
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange, GraphRecord, Rebuild, shard_key
@@ -23,7 +23,7 @@ from notifier.domain.users.subject_preferences import (
     Volume,
 )
 from notifier.domain.users.user_blocks import UserBlockChange
-from notifier.flow.imports.importer import Import
+from notifier.flow.imports.import_runner_accounts_preferences import Import
 from notifier.flow.inbox.preference_editor import account_preferences_record
 from notifier.flow.indexing.bitmap_updates_and_repair import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer

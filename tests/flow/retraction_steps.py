@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import Subject, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE

@@ -9,7 +9,7 @@ import pytest
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.activity import Sighting
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity_indexer_and_rollup import ActivityIndexer

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from notifier.domain.errors import DiskFull, NotifierError, StoreUnavailable, UnusableEnvironment
-from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import AsyncInvalidation, Invalidation
 from notifier.ports.inbox_cache_freshness import ALL_MEMBERS
 from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.in_memory_system import Stage

@@ -10,7 +10,7 @@ from notifier import topics
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Subject, UserId
-from notifier.flow.sequencing.coordinator import MAX_CACHED_HEADS, Coordinator
+from notifier.flow.sequencing.mention_coordinator import MAX_CACHED_HEADS, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log_and_dead_letters import Logged
 from notifier.wiring.sequencing import build_coordinator, build_publisher

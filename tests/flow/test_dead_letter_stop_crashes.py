@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.consumer_loop import StreamProcessor
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import LaneStopped, Poison
-from notifier.flow.lane_guard import LaneGuard
+from notifier.flow.dead_letter_lane_stops import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import Logged, Record
 from tests.support.simulator.durable_state import DurableState

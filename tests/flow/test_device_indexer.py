@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers_and_member_sets import SetKind
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import fencing_token

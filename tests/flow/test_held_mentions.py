@@ -8,8 +8,8 @@ import pytest
 
 from notifier import topics
 from notifier.codec import pack
+from notifier.domain.bursts.events_and_mentions import EventId, LoggedEvent
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
-from notifier.domain.bursts.mention import EventId, LoggedEvent
 from notifier.domain.bursts.moderation import MentionRefusal, MentionsAllowed, Verdict
 from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
-from notifier.flow.imports.importer import AccountImport, Import
+from notifier.flow.imports.import_runner_accounts_preferences import AccountImport, Import
 from notifier.ports.event_log_and_dead_letters import Logged, Record
 from notifier.ports.import_batches_and_key_sort import ImportBatch
 from tests.flow.in_memory_account_indexer import AccountWorld

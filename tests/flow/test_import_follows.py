@@ -13,7 +13,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.upstream.graph_stream_records import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.follower_import import FollowerImport
-from notifier.flow.imports.importer import Import
+from notifier.flow.imports.import_runner_accounts_preferences import Import
 from notifier.ports.event_log_and_dead_letters import Logged, Record
 from notifier.ports.import_batches_and_key_sort import FollowEdges, NumericIdFollowEdges
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, Fuse, Graph

@@ -12,7 +12,7 @@ from notifier.domain.users.account_preferences import AccountPreferences, visibl
 from notifier.domain.users.import_rows import PreferenceRow
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.flow.imports.importer import Import, PreferenceImport
+from notifier.flow.imports.import_runner_accounts_preferences import Import, PreferenceImport
 from notifier.ports.import_batches_and_key_sort import ImportBatch
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_import_follows import IndexedLog

@@ -9,7 +9,7 @@ from notifier.config.push import PushSettings
 from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
-from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.delivery import delivery_cost_forecast
 from notifier.domain.delivery.slice_and_pool import Step

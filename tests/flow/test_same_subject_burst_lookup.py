@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
-from notifier.flow.push.catch_up import FIRST_READ_SIZE, SameSubjectBursts
+from notifier.flow.push.late_alert_catch_up import FIRST_READ_SIZE, SameSubjectBursts
 from tests.support.domain_examples import BOB, HOUR, MINUTE, NOON, burst
 from tests.support.fakes.bursts_and_sequence_heads import MemoryBursts
 

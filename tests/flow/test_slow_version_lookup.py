@@ -7,7 +7,7 @@ from time import monotonic
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import SharedVersionLookups
 from notifier.ports.inbox_cache_freshness import Scope, VersionLookup
 
 MAX_WAIT = timedelta(milliseconds=200)

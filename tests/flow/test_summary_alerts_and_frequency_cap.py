@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from notifier.codec.devices_and_send_log import suppression_by_shard
+from notifier.codec.devices_send_log_suppressions import suppression_by_shard
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.bursts.burst import Burst

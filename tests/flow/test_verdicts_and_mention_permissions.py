@@ -8,7 +8,7 @@ import pytest
 
 from notifier import topics
 from notifier.codec import unpack
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.bursts.moderation import MentionRefusal, MentionsAllowed, Verdict
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId

@@ -9,7 +9,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from notifier.api.auth.service_keys import demo_token
+from notifier.api.auth.service_and_installation_keys import demo_token
 from notifier.config import Settings
 from tests.support.in_memory_http_api import MemoryBackend
 

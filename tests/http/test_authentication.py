@@ -11,8 +11,8 @@ import jwt
 import pytest
 
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import SECRETS_FILE as FILE
-from notifier.api.auth.service_keys import InstallationKeys, installation_keys, load_or_create_keys
+from notifier.api.auth.service_and_installation_keys import SECRETS_FILE as FILE
+from notifier.api.auth.service_and_installation_keys import InstallationKeys, installation_keys, load_or_create_keys
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId

@@ -12,7 +12,7 @@ from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
 
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import InstallationKeys, Scope, ServiceKeyFile, new_key
+from notifier.api.auth.service_and_installation_keys import InstallationKeys, Scope, ServiceKeyFile, new_key
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.client_from_address import client_from

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from notifier.api.demo import phones as phones_module
-from notifier.api.demo.phones import lines_after
+from notifier.api.demo import phone_alerts as phones_module
+from notifier.api.demo.phone_alerts import lines_after
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import (
     Address,

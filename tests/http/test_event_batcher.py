@@ -12,7 +12,7 @@ from notifier.api.background.event_intake import (
     IncomingEvent,
 )
 from notifier.domain.audience.activity import Sighting
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.domain.ids import UserId
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus

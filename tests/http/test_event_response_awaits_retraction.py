@@ -12,7 +12,7 @@ import pytest
 from notifier.api.background.event_intake import RetractionHiding
 from notifier.api.request_threads import MAX_CALLS_OF_A_KIND, RequestThreads, limited_threads
 from notifier.concurrency_and_time_limits import Threads
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from tests.support.fakes.clock_and_nonces import START

@@ -14,7 +14,7 @@ import pytest
 from litestar.testing import TestClient
 
 from notifier.api.auth.authenticators import build_authenticator
-from notifier.api.auth.service_keys import (
+from notifier.api.auth.service_and_installation_keys import (
     CHECK_SECONDS,
     SERVICE_KEYS_FILE,
     InstallationKeys,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.apns.sender import payload
 from notifier.adapters.push.fcm.sender import message
-from notifier.adapters.push.requests_and_responses import MAX_BODY_BYTES
+from notifier.adapters.push.request_rounds_and_replies import MAX_BODY_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, MentionAlert, SummaryAlert, burst_alert, summary_alert
 from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES_BY_LANGUAGE, graphemes, language_of, shortened

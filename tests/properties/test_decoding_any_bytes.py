@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.codec import pack, read_batch, read_event, unpack, unpack_snapshot
-from notifier.domain.bursts.mention import Event
+from notifier.domain.bursts.events_and_mentions import Event
 from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.errors import NotifierError, Poison
 from notifier.domain.upstream.validation import checked_mention_event

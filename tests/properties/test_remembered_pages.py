@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.schemas.page_rendering import Renderer
 from notifier.domain.audience.account_flags import Flag, FlagRow

@@ -19,7 +19,7 @@ from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.clock_and_nonces import SystemClock
 from notifier.codec import unpack
 from notifier.domain.audience.inbox_rows import window_of
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from tests.support.cassandra_keyspace import ON_ENGINES, cluster, patient_queries, shared_cluster

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.open_bursts import (
+from notifier.adapters.cassandra.stores.unfinished_bursts import (
     READ_AHEAD,
     RESCANNED_HOURS_PER_SCAN,
     SLOT_MS,

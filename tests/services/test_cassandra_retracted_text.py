@@ -11,7 +11,7 @@ from notifier.adapters.cassandra import (
     CassandraRetractions,
     Cluster,
 )
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.retraction import tweet_key
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.errors import StoreUnavailable

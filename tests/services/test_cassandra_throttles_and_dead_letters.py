@@ -18,7 +18,7 @@ from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.delivery.throttle_and_backpressure import Throttle
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.lane_guard import LaneGuard
+from notifier.flow.dead_letter_lane_stops import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import DeadLetter
 from tests.support.cassandra_keyspace import ON_ENGINES, clock, cluster, shared_cluster

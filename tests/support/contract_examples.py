@@ -6,7 +6,7 @@ from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.events_and_mentions import Event, EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice_and_pool import Slice, Step

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.delivery.ledger import Claim, Fact, LedgerEntry

@@ -14,7 +14,7 @@ from litestar.testing import TestClient
 from notifier import topics
 from notifier.api.app import create
 from notifier.api.auth.authenticators import Authenticator, issue_token
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
 from notifier.consumer_loop import build_stream_processor
@@ -25,7 +25,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.flow.inbox.versioned_ports import versioned
+from notifier.flow.inbox.cache_invalidating_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.audience import ShardBitmap

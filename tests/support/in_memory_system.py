@@ -18,9 +18,9 @@ from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
 from notifier.domain.upstream.validation import FOLLOWED_TYPE, MENTIONED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.flow.delivery.slice_worker import SliceWorker
+from notifier.flow.inbox.cache_invalidating_ports import versioned
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import BurstItem, OpenedInbox, Page
-from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports

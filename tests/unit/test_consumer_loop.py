@@ -10,7 +10,7 @@ import pytest
 from notifier.consumer_loop import MAX_ATTEMPTS, STOPPED_LANE_CHECK_SECONDS, Loop, StreamProcessor
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import DiskFull, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
-from notifier.flow.lane_guard import LaneGuard
+from notifier.flow.dead_letter_lane_stops import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log_and_dead_letters import DeadLetter, Logged, Record
 from tests.support.fakes.clock_and_nonces import ManualClock

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from notifier.adapters.push.requests_and_responses import compact_json
+from notifier.adapters.push.request_rounds_and_replies import compact_json
 from notifier.domain.errors import BadSetting
 
 # Private keys in PEM format.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, LuaScript
+from notifier.adapters.redis.keys_checksums_lua_scripts import CHECKSUM_FILE, KeyKind, LuaScript
 from notifier.adapters.redis.pipelined_calls import RedisValue, ScriptCall, run_calls, run_calls_async
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes

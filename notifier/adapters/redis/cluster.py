@@ -15,7 +15,7 @@ import redis
 from redis.crc import key_slot
 from redis.exceptions import RedisError, ResponseError
 
-from notifier.adapters.redis.keys_and_checksums import GarbageCount
+from notifier.adapters.redis.keys_checksums_lua_scripts import GarbageCount
 from notifier.adapters.redis.multi_host_address import Host, MultiHostAddress
 from notifier.adapters.redis.server_client import (
     MAX_CONNECTIONS,

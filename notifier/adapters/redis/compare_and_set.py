@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys_and_checksums import LuaScript, kind_of, unwrap, wrap
+from notifier.adapters.redis.keys_checksums_lua_scripts import LuaScript, kind_of, unwrap, wrap
 from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCall, run_calls
 from notifier.domain.errors import CacheUnavailable
 

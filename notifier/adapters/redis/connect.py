@@ -11,7 +11,7 @@ import redis.asyncio.sentinel
 import redis.sentinel
 
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
-from notifier.adapters.redis.keys_and_checksums import GarbageCount
+from notifier.adapters.redis.keys_checksums_lua_scripts import GarbageCount
 from notifier.adapters.redis.multi_host_address import MultiHostAddress, multi_host_address
 from notifier.adapters.redis.server_client import (
     MAX_CONNECTIONS,

@@ -11,7 +11,7 @@ from typing import Any
 from redis.asyncio.client import PubSub
 
 from notifier.adapters.redis.connect import TIMEOUT, AsyncClient, RedisClient
-from notifier.adapters.redis.keys_and_checksums import KeyKind
+from notifier.adapters.redis.keys_checksums_lua_scripts import KeyKind
 from notifier.adapters.redis.pipelined_calls import Command, run_calls
 from notifier.adapters.redis.viewer_versions_and_burst_stream import stream_entry
 from notifier.codec import pack, unpack

@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from notifier.adapters.redis.keys_and_checksums import KEY_TYPES, GarbageCount, LuaScript, kind_of, unwrap, wrap
+from notifier.adapters.redis.keys_checksums_lua_scripts import KEY_TYPES, GarbageCount, LuaScript, kind_of, unwrap, wrap
 from notifier.adapters.redis.server_client import AsyncClient, RedisClient
 
 Argument = str | bytes | int | float

@@ -10,7 +10,7 @@ from struct import unpack
 from zlib import crc32
 
 from notifier.adapters.redis.connect import AsyncClient
-from notifier.adapters.redis.keys_and_checksums import KeyKind, unwrap_fields
+from notifier.adapters.redis.keys_checksums_lua_scripts import KeyKind, unwrap_fields
 from notifier.adapters.redis.pipelined_calls import Command, discard_call, run_calls_async
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox import InboxPosition

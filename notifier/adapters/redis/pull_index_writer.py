@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, LuaScript, unwrap_fields, wrap
+from notifier.adapters.redis.keys_checksums_lua_scripts import CHECKSUM_FILE, LuaScript, unwrap_fields, wrap
 from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCall, discard_call, run_calls
 from notifier.adapters.redis.pull_index_reader import (
     AS_OF,

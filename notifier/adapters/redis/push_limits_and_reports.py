@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.redis.compare_and_set import CasHashes, HashCell
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, LuaScript
+from notifier.adapters.redis.keys_checksums_lua_scripts import CHECKSUM_FILE, KeyKind, LuaScript
 from notifier.adapters.redis.pipelined_calls import ScriptCall, run_calls
 from notifier.codec import pack, unpack
-from notifier.codec.devices_and_send_log import pack_history, pack_rate, unpack_history, unpack_rate
+from notifier.codec.devices_send_log_suppressions import pack_history, pack_rate, unpack_history, unpack_rate
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member, Platform

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, LuaScript, unwrap, wrap
+from notifier.adapters.redis.keys_checksums_lua_scripts import CHECKSUM_FILE, KeyKind, LuaScript, unwrap, wrap
 from notifier.adapters.redis.pipelined_calls import Command, RedisValue, ScriptCall, discard_call, run_calls
 from notifier.codec import pack, unpack
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.delivery.dispatch_backlog import PoolBacklog
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import Poison

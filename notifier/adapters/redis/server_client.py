@@ -13,7 +13,7 @@ from redis.exceptions import MaxConnectionsError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from notifier.adapters.redis.keys_and_checksums import GarbageCount
+from notifier.adapters.redis.keys_checksums_lua_scripts import GarbageCount
 from notifier.adapters.redis.persistent_and_shared_connections import PersistentConnection, SharedConnection
 from notifier.domain.errors import CacheUnavailable
 

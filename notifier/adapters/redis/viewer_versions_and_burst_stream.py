@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.keys_and_checksums import KeyKind, LuaScript
+from notifier.adapters.redis.keys_checksums_lua_scripts import KeyKind, LuaScript
 from notifier.adapters.redis.persistent_and_shared_connections import CommandWords
 from notifier.adapters.redis.pipelined_calls import Command
 from notifier.adapters.redis.version_lookup_connection import lookup_connection

@@ -1,7 +1,7 @@
 """Embedded store and event log: SQLite files in one data folder."""
 
 from notifier.adapters.sqlite.async_queries import SqliteReader
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from notifier.adapters.sqlite.connection import Database, Synchronous
+from notifier.adapters.sqlite.connections_and_transactions import Database, Synchronous
 from notifier.adapters.sqlite.migrate import migrate, pending
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey

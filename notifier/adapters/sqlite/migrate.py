@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
 MIGRATIONS_FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from notifier.api.auth.service_keys import (
+from notifier.api.auth.service_and_installation_keys import (
     MAIN_KEY_CALLER,
     Caller,
     InstallationKeys,

@@ -11,7 +11,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from notifier.api.auth.authenticators import Authenticator, InsecureAuthenticator
-from notifier.api.auth.service_keys import Scope, demo_token
+from notifier.api.auth.service_and_installation_keys import Scope, demo_token
 from notifier.api.container import ApiContainer
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 from notifier.domain.token_bucket import RequestLimit, whole_seconds

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from notifier.api.auth.issuer_keys import FetchedKeys, FixedKey, Keyring, PublicKey, fetcher, public_key
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
 from notifier.domain.ids import UserId

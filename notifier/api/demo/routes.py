@@ -18,13 +18,13 @@ from litestar.params import JSONBody, QueryParameter, SkipValidation
 
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.guards import require_json
-from notifier.api.auth.service_keys import demo_token
+from notifier.api.auth.service_and_installation_keys import demo_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.demo.phones import ALERTS_FILE, DemoPhoneReader, DemoPhonesBody
+from notifier.api.demo.phone_alerts import ALERTS_FILE, DemoPhoneReader, DemoPhonesBody
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
+from notifier.api.process_status_and_metrics import RoleProcesses
 from notifier.api.response_parts import NO_STORE_HEADERS
-from notifier.api.role_processes_loading_merged_metrics import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers_and_member_sets import Tier

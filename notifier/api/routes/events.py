@@ -11,7 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
 from notifier.api.auth.guards import media_type, require_uncompressed
-from notifier.api.auth.service_keys import Caller, Scope
+from notifier.api.auth.service_and_installation_keys import Caller, Scope
 from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
 from notifier.api.problems import Problem, problem_body, problem_responses
 from notifier.api.response_parts import NO_STORE_HEADERS
@@ -20,7 +20,7 @@ from notifier.api.schemas.preview import PreviewsBody, previews
 from notifier.codec import ReceivedEvent, read_batch, read_event
 from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, MAX_EVENT_BYTES, SINGLE_CONTENT_TYPE
 from notifier.domain.audience.activity import Sighting
-from notifier.domain.bursts.mention import Event
+from notifier.domain.bursts.events_and_mentions import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
 from notifier.domain.upstream.validation import (
     BLOCKED_TYPE,

@@ -14,13 +14,13 @@ from notifier.api.background.overview_snapshots import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import problem_responses
+from notifier.api.process_status_and_metrics import merged_metrics
 from notifier.api.response_parts import JSON, NO_STORE_HEADERS, pre_encoded
-from notifier.api.role_processes_loading_merged_metrics import merged_metrics
 from notifier.api.schemas.openapi import OpenApiDocument
 from notifier.api.schemas.system_overview import SystemBody
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
 from notifier.domain.errors import CacheUnavailable
-from notifier.flow.lane_guard import stopped_lanes
+from notifier.flow.dead_letter_lane_stops import stopped_lanes
 from notifier.wiring.shared_parts import System
 
 STREAM_DESCRIPTION = "Events: system (its data is a SystemBody) and trouble (its data has a problem code)."

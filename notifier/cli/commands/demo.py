@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from notifier.cli.command_groups_and_errors import example, program_command
-from notifier.cli.data_folder import prepare_data_folder
+from notifier.cli.data_folder_setup import prepare_data_folder
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES

@@ -20,7 +20,7 @@ from notifier.cli.command_groups_and_errors import program_command
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.up import ServiceRunner
-from notifier.cli.data_folder import prepare_data_folder, prepare_logs_folder
+from notifier.cli.data_folder_setup import prepare_data_folder, prepare_logs_folder
 from notifier.cli.options import command_line_for
 from notifier.cli.running_service import Ready, request_json
 from notifier.cli.supervisor.forkserver_client import RoleForks, fork_server
@@ -104,7 +104,7 @@ class FixtureLoading:
             raise self.failure
 
     def _run(self) -> None:
-        from notifier.api.role_processes_loading_merged_metrics import loading_file
+        from notifier.api.process_status_and_metrics import loading_file
 
         try:
             self._load()
@@ -117,7 +117,7 @@ class FixtureLoading:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
-        from notifier.api.role_processes_loading_merged_metrics import loading_file
+        from notifier.api.process_status_and_metrics import loading_file
         from notifier.devkit.fixture.world_loader_and_markers import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
@@ -174,7 +174,7 @@ class BrowserDemo:
 
     def run(self) -> None:
         """Run the demo until Ctrl-C."""
-        from notifier.cli.commands.demo_folder import require_own_folder
+        from notifier.cli.commands.demo_folder_cleanup import require_own_folder
 
         started_at = monotonic()
         prepare_data_folder(self.data)
@@ -247,8 +247,8 @@ class BrowserDemo:
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Mark a new data folder as a demo's. Remove old demo data if requested, or if a removal was interrupted."""
-        from notifier.api.role_processes_loading_merged_metrics import loading_file
-        from notifier.cli.commands.demo_folder import has_owned_files, is_partly_removed, remove_demo_data
+        from notifier.api.process_status_and_metrics import loading_file
+        from notifier.cli.commands.demo_folder_cleanup import has_owned_files, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.world_loader_and_markers import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):
@@ -276,7 +276,7 @@ class BrowserDemo:
             raise OtherWorld(f"{error.detail} Or start over with --fresh.") from error
 
     def _print_welcome(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
-        from notifier.api.auth.service_keys import demo_token, installation_keys
+        from notifier.api.auth.service_and_installation_keys import demo_token, installation_keys
 
         load_state = "being loaded" if loading.has_begun else "unchanged since the last run"
         if loading.repeats_interrupted_load:

@@ -54,7 +54,7 @@ def fixture(
     (docs/fixture.md). So a test can compute what each user must see. A folder that contains other users is refused. A
     notifier may be running on the folder.
     """
-    from notifier.cli.data_folder import prepare_data_folder
+    from notifier.cli.data_folder_setup import prepare_data_folder
     from notifier.cli.opened_stores import open_stores
     from notifier.devkit.fixture.world import World
     from notifier.devkit.fixture.world_loader_and_markers import (

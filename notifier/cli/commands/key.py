@@ -12,10 +12,10 @@ from notifier.cli.output import iso_time, print_fields, print_json, print_senten
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
-    from notifier.api.auth.service_keys import ServiceKey, ServiceKeyFile
+    from notifier.api.auth.service_and_installation_keys import ServiceKey, ServiceKeyFile
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Copy of the scopes in `notifier.api.auth.service_keys`, whose import slows down the help. A test compares them."""
+"""Copy of the scopes in the module of service keys, whose import slows down the help. A test compares them."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier key list"))
@@ -43,7 +43,7 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     """Create a key and print it. It can't be shown again: only its hash is stored."""
     from datetime import UTC, datetime
 
-    from notifier.api.auth.service_keys import Scope, is_valid_service_name, new_key
+    from notifier.api.auth.service_and_installation_keys import Scope, is_valid_service_name, new_key
 
     if not is_valid_service_name(name):
         raise click.UsageError(
@@ -109,7 +109,7 @@ def key_json(service_key: "ServiceKey") -> dict[str, object]:
 
 
 def _key_file(data: Path | None) -> "ServiceKeyFile":
-    from notifier.api.auth.service_keys import ServiceKeyFile, installation_keys
+    from notifier.api.auth.service_and_installation_keys import ServiceKeyFile, installation_keys
     from notifier.cli.opened_stores import require_folder
 
     settings = settings_for(data)

@@ -27,7 +27,7 @@ def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
     Creates the data folder if it doesn't exist. `notifier up` migrates too. Data of a newer version is refused and not
     changed.
     """
-    from notifier.cli.data_folder import prepare_data_folder
+    from notifier.cli.data_folder_setup import prepare_data_folder
     from notifier.profiles import choose
 
     settings = settings_for(data)

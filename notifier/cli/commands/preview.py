@@ -12,7 +12,7 @@ from notifier.cli.command_groups_and_errors import example
 from notifier.cli.commands.audience import require_account
 from notifier.cli.options import AccountParam, data_option, json_option, settings_for
 from notifier.cli.output import print_fields, print_json, print_sentence, print_table, progress
-from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import id_problem
 

@@ -67,7 +67,7 @@ def pump(parent: int | None, data: Path | None) -> None:
     The pump reads all streams, and runs the periodic work such as that of the dispatcher and the reconciler.
     """
     from notifier.cli.opened_stores import system_of
-    from notifier.cli.supervisor.pump_process import run
+    from notifier.cli.supervisor.pump_consumers_and_jobs import run
     from notifier.profiles import choose
 
     settings = set_up_role("pump", settings_for(data), parent)

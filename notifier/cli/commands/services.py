@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.cli.command_groups_and_errors import CommandGroup, example
-from notifier.cli.data_folder import prepare_data_folder
+from notifier.cli.data_folder_setup import prepare_data_folder
 from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json
 

@@ -110,7 +110,7 @@ def run_service(
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM."""
-    from notifier.cli.data_folder import prepare_data_folder, prepare_logs_folder
+    from notifier.cli.data_folder_setup import prepare_data_folder, prepare_logs_folder
     from notifier.flow.indexing.custom_tier_rule import load_tier_rule
 
     require_script(settings.push)
@@ -124,7 +124,7 @@ def run_service(
     # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
     logs = prepare_logs_folder(settings.data)
     with open_forks(settings.profile, logs) as forks:
-        from notifier.api.role_processes_loading_merged_metrics import loading_file
+        from notifier.api.process_status_and_metrics import loading_file
         from notifier.profiles import choose
 
         profile = choose(settings)
@@ -247,7 +247,7 @@ class ServiceRunner:
             (run_folder / folder).mkdir(parents=True, exist_ok=True)
 
     def _environment(self) -> Mapping[str, str]:
-        from notifier.profiles.data_folder import instance_name
+        from notifier.profiles.data_folder_and_instance_name import instance_name
 
         settings = self.settings
         variables = {
@@ -277,7 +277,7 @@ class ServiceRunner:
             connection.close()
 
     def _announce(self, pids: Mapping[str, int]) -> None:
-        from notifier.api.auth.service_keys import installation_keys
+        from notifier.api.auth.service_and_installation_keys import installation_keys
 
         ready = Ready(
             url=f"http://{reachable_host(self.settings.host)}:{self.port}",

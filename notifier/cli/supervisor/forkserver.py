@@ -33,7 +33,7 @@ MODULES = (
     "notifier.cli.supervisor.shared_metric_files",
     "notifier.cli.commands.fake",
     "notifier.cli.opened_stores",
-    "notifier.cli.supervisor.pump_process",
+    "notifier.cli.supervisor.pump_consumers_and_jobs",
     "workers.celery_worker",
     "workers.gc_and_watchdogs",
 )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from notifier.api.auth.authenticators import issue_token
-from notifier.api.auth.service_keys import installation_keys
+from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck, InboxObserver

@@ -21,7 +21,7 @@ from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.tcp_proxy import TcpProxy
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile
-from notifier.profiles.data_folder import locked, require_writable
+from notifier.profiles.data_folder_and_instance_name import locked, require_writable
 
 START_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 15.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import Member, UserId
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, UserId
 

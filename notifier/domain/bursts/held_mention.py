@@ -6,7 +6,7 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from notifier.domain.bursts.burst import RETENTION
-from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 

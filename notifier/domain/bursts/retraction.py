@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NewType
 
 from notifier.domain.bursts.burst import RETENTION, Burst
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.ids import UserId
 
 RetractionKey = NewType("RetractionKey", str)

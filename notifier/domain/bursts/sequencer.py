@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Self
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.ids import Member
-from notifier.domain.push.catch_up import LateAudience
+from notifier.domain.push.late_alert_catch_up import LateAudience
 from notifier.domain.push.send_log import (
     NOTHING_SENT,
     AttemptState,

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from notifier.domain.audience.follows import UNFOLLOWED, Follow
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import PreferenceChange

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.burst import RETENTION
-from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent
 from notifier.domain.ids import UserId

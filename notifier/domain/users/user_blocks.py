@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 

@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Claim, Fact, LedgerEntry, SliceState
 from notifier.domain.delivery.slice_and_pool import Dead, Done, Retry, Slice, SliceResult, Step
 from notifier.domain.errors import OUTAGES, Poison
-from notifier.flow.lane_guard import LaneGuards
+from notifier.flow.dead_letter_lane_stops import LaneGuards
 from notifier.metrics import Metrics
 from notifier.ports.bursts import Bursts
 from notifier.ports.event_log_and_dead_letters import DeadLetter, DeadLetters

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from notifier.codec.devices_and_send_log import unpack_device_record
+from notifier.codec.devices_send_log_suppressions import unpack_device_record
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, count, no_members, shard_of, with_members
 from notifier.domain.audience.tiers_and_member_sets import SetKind
 from notifier.domain.bursts.retraction import erasure_key

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier import topics
-from notifier.codec.devices_and_send_log import pack_device_record
+from notifier.codec.devices_send_log_suppressions import pack_device_record
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId

@@ -12,7 +12,7 @@ from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, UserId
 from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import BurstWalk
-from notifier.flow.inbox.cached_walk import CachedWalk
+from notifier.flow.inbox.cached_burst_walk import CachedWalk
 from notifier.flow.inbox.digest_walk import DigestWalk, next_digest_due, read_digests
 from notifier.flow.inbox.last_known_and_shared_pages import (
     MAX_PAGE_AGE,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import Member, UserId
 from notifier.flow.inbox.viewer_and_page_cache import CachedViewer, ViewerCache, facts_ttl, viewer_scopes
-from notifier.flow.inbox.viewer_facts_invalidation import VersionLookups
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import VersionLookups
 from notifier.metrics import Metrics
 from notifier.ports.inbox_cache_freshness import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader
 from notifier.ports.leases_queues_throttles_clock import Clock, Nonces

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.codec import UpstreamEvent, pack
 from notifier.domain.audience.account_flags import AccountChange, AccountRecord
 from notifier.domain.audience.activity import Sighting
-from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
 from notifier.domain.upstream.graph_stream_records import FollowChange, GraphRecord

@@ -6,8 +6,8 @@ from typing import Self
 
 from notifier import topics
 from notifier.codec import pack
+from notifier.domain.bursts.events_and_mentions import Event, LoggedEvent, Mention
 from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
-from notifier.domain.bursts.mention import Event, LoggedEvent, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.sequencing.retracted_burst_updates import current_mentions

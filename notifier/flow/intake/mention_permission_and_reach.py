@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import (
     AuthorVerdict,
     Mentioner,

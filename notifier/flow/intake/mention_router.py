@@ -10,8 +10,8 @@ from typing import NamedTuple
 from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
+from notifier.domain.bursts.events_and_mentions import LoggedEvent, Mention
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import LoggedEvent, Mention
 from notifier.domain.bursts.moderation import AUTHOR_CAP, MentionRefusal, Verdict
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId

@@ -10,8 +10,8 @@ from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.events_and_mentions import Event, EventId, Mention
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.delivery.ledger import BurstProgress, SliceState, State
 from notifier.domain.delivery.slice_and_pool import Step

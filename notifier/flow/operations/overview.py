@@ -31,7 +31,7 @@ from notifier.domain.delivery.throttle_and_backpressure import RAMP, Throttle
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane
 from notifier.domain.push.circuit_breaker import OpenCircuit
-from notifier.flow.lane_guard import stopped_lanes
+from notifier.flow.dead_letter_lane_stops import stopped_lanes
 from notifier.ports.audience import ActiveHours, AudienceSnapshots
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log_and_dead_letters import DeadLetterTallies, EventLog

@@ -8,7 +8,7 @@ from datetime import timedelta
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, take_snapshot
 from notifier.domain.audience.tiers_and_member_sets import TIERS, Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.events_and_mentions import Event, Mention
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.delivery.delivery_cost_forecast import Forecast, TierForecast, speeds_by_tier

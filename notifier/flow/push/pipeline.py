@@ -51,10 +51,10 @@ from notifier.domain.push.send_log import FailedAttempt, SendBatch, SendLogKey, 
 from notifier.domain.push.shard_state import ShardState
 from notifier.flow.delivery.slice_worker import ClaimLost, SliceLease
 from notifier.flow.push.alert_sender import AlertSender
-from notifier.flow.push.catch_up import CatchUp
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.flow.push.device_selection import DEVICES_PER_BATCH, Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
+from notifier.flow.push.late_alert_catch_up import CatchUp
 from notifier.flow.push.rate_limiter import RateLimiter
 from notifier.ports.audience import AudienceSnapshots
 from notifier.ports.bursts import Bursts

@@ -13,7 +13,7 @@ from itertools import islice
 from operator import attrgetter
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.bursts.retraction import (
     LookupKey,
     MentionChange,

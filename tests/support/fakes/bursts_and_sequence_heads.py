@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import islice
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import MentionOutcome

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
-from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import AuthorVerdict
 from notifier.domain.ids import UserId
 from notifier.ports.leases_queues_throttles_clock import Clock

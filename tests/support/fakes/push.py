@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from notifier.codec.devices_and_send_log import suppression_by_shard
+from notifier.codec.devices_send_log_suppressions import suppression_by_shard
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Platform

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log_and_dead_letters import DeadLetter

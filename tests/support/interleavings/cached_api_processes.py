@@ -16,7 +16,7 @@ from notifier.domain.users.visibility import SeenToken
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline, PageDeadline
 from notifier.flow.inbox.shared_loads import DirectLoads, Singleflight
-from notifier.flow.inbox.viewer_facts_invalidation import Invalidation
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import Invalidation
 from notifier.flow.sequencing.burst_publishing_and_planning import Publisher
 from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.metrics import Metrics

@@ -10,7 +10,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferencePatch, SubjectPreference
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
+from notifier.flow.inbox.cache_invalidating_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
 from notifier.ports.user_directory_and_account_flags import DirectoryEntry
 from tests.support.fakes.activity_member_sets_and_follows import MemoryFollows
 from tests.support.fakes.preferences_and_user_blocks import MemoryUserBlocks

@@ -7,7 +7,7 @@ from itertools import chain, combinations, product
 
 from notifier import topics
 from notifier.codec import unpack
-from notifier.codec.devices_and_send_log import unpack_device_record
+from notifier.codec.devices_send_log_suppressions import unpack_device_record
 from notifier.domain.audience.activity import ACTIVE_SET_KINDS
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.ids import Member

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier import topics
 from notifier.codec import unpack
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import Kind
 from notifier.ports.event_log_and_dead_letters import Record

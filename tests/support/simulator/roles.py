@@ -14,11 +14,11 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
+from notifier.flow.inbox.cache_invalidating_ports import versioned
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
 from notifier.flow.inbox.page_deadline_and_breaker import NoDeadline
 from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.flow.inbox.shared_loads import DirectLoads
-from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.mention_router import Router
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_and_installation_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.domain.errors import BadCursor, BadMark, BadSeenToken
 from notifier.domain.ids import MAX_SEQ_DIGITS, BurstKey

@@ -12,7 +12,7 @@ from notifier.codec import UpstreamEvent, read_batch, read_event
 from notifier.codec.cloudevents import MAX_BATCH_EVENTS, MAX_EVENT_BYTES
 from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
-from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_stream_records import FollowAction, FollowChange
 from notifier.domain.upstream.validation import checked_mention_event, id_problem

@@ -12,7 +12,7 @@ from notifier.domain.audience.bitmap import from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.events_and_mentions import Event, Mention
 from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
 from notifier.domain.errors import Poison

@@ -13,7 +13,7 @@ from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut_inbox
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers_and_member_sets import TIERS
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId

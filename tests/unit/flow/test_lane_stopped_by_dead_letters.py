@@ -9,7 +9,13 @@ import pytest
 
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.lane_guard import SUCCESSES_WRITE_INTERVAL, TALLY_READ_INTERVAL, LaneGuard, LaneGuards, stopped_lanes
+from notifier.flow.dead_letter_lane_stops import (
+    SUCCESSES_WRITE_INTERVAL,
+    TALLY_READ_INTERVAL,
+    LaneGuard,
+    LaneGuards,
+    stopped_lanes,
+)
 from notifier.metrics import Metrics
 from notifier.topics import PROCESSING_LANES
 from tests.support.fakes.clock_and_nonces import ManualClock

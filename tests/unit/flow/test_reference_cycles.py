@@ -11,7 +11,7 @@ import pytest
 from notifier.adapters.sqlite.async_queries import SqliteReader
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import SharedVersionLookups
 from notifier.ports.inbox_cache_freshness import VersionLookup
 
 FAILURES = 50

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zlib import crc32
 
 from notifier.domain.bursts.burst import RETENTION
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import Subject, UserId
 
 BURSTS_PER_RUN = 1_024

@@ -44,7 +44,7 @@ from notifier.adapters.cassandra.stores.retractions_and_text_erasure import (
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.errors import StoreUnavailable

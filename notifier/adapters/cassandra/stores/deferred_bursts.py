@@ -6,7 +6,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import bucket_of_subject
-from notifier.adapters.cassandra.stores.open_bursts import MAX_LISTING_DELAY_MS, TTL_MS, UnfinishedBursts
+from notifier.adapters.cassandra.stores.unfinished_bursts import MAX_LISTING_DELAY_MS, TTL_MS, UnfinishedBursts
 from notifier.codec.messagepack import from_ms, to_ms, to_us
 from notifier.domain.delivery.dispatch_backlog import DeferredBurst
 from notifier.domain.ids import BurstKey, Subject

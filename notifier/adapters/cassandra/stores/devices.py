@@ -12,7 +12,7 @@ from typing import Any
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import seconds_until
-from notifier.codec.devices_and_send_log import pack_registration, unpack_registration
+from notifier.codec.devices_send_log_suppressions import pack_registration, unpack_registration
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,

@@ -15,7 +15,7 @@ from cassandra.query import UNSET_VALUE
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import ROW_LIFETIME, seconds_until
-from notifier.adapters.cassandra.stores.open_bursts import UnfinishedBursts
+from notifier.adapters.cassandra.stores.unfinished_bursts import UnfinishedBursts
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress

@@ -20,13 +20,13 @@ from notifier.adapters.cassandra.schema.partition_keys_and_ttls import (
 from notifier.adapters.cassandra.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,
     HeldMention,
     ModerationDecision,
 )
-from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import AuthorVerdict, audit_fields
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId

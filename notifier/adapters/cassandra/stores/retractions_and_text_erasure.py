@@ -23,8 +23,8 @@ from notifier.adapters.cassandra.stores.moderation import (
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
-from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.errors import StoreUnavailable

@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     SELECT_USER_BLOCKS_OF_ACCOUNT,
     account_fields_of,
 )
-from notifier.codec.devices_and_send_log import (
+from notifier.codec.devices_send_log_suppressions import (
     pack_intent,
     pack_outcome,
     suppression_by_shard,

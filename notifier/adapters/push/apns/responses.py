@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from notifier.adapters.push.requests_and_responses import error_code, parse_object, retry_after_time, soon_with_jitter
+from notifier.adapters.push.request_rounds_and_replies import (
+    error_code,
+    parse_object,
+    retry_after_time,
+    soon_with_jitter,
+)
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 

@@ -9,7 +9,7 @@ from hashlib import blake2s
 
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_token_expired, receipt_of
-from notifier.adapters.push.requests_and_responses import (
+from notifier.adapters.push.request_rounds_and_replies import (
     DeviceReceipt,
     PushRequest,
     RandomSource,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests_and_responses import (
+from notifier.adapters.push.request_rounds_and_replies import (
     RandomSource,
     error_code,
     known_phrases,

@@ -30,7 +30,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from notifier.adapters.push.fcm.access_token import token_failure
 from notifier.adapters.push.fcm.sender import ORIGIN
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests_and_responses import RandomSource
+from notifier.adapters.push.request_rounds_and_replies import RandomSource
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.leases_queues_throttles_clock import Clock
 from notifier.ports.push import NoReply, Post, Reply

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.adapters.push.requests_and_responses import (
+from notifier.adapters.push.request_rounds_and_replies import (
     error_code,
     known_phrases,
     parse_object,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests_and_responses import (
+from notifier.adapters.push.request_rounds_and_replies import (
     DeviceReceipt,
     PushRequest,
     RandomSource,

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.adapters.push.requests_and_responses import shortened_to_fit
+from notifier.adapters.push.request_rounds_and_replies import shortened_to_fit
 from notifier.domain.push.alert import Alert
 
 # Ephemeral key pairs: RFC 8291 (3.1) requires a new pair for each message.

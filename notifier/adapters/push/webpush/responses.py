@@ -7,7 +7,7 @@ autopush, and observed answers of Google.
 from collections.abc import Mapping
 from datetime import datetime
 
-from notifier.adapters.push.requests_and_responses import parse_object, retry_after_time, soon_with_jitter
+from notifier.adapters.push.request_rounds_and_replies import parse_object, retry_after_time, soon_with_jitter
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests_and_responses import (
+from notifier.adapters.push.request_rounds_and_replies import (
     DeviceReceipt,
     PushRequest,
     RandomSource,

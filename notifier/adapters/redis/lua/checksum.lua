@@ -1,4 +1,4 @@
--- Checksum in front of a value, as in keys_and_checksums.py. LuaScript.load puts this file in front of a script.
+-- Checksum in front of a value, as in keys_checksums_lua_scripts.py. LuaScript.load puts this file in front of a script.
 
 local garbage = 0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.messagepack import to_ms
 from notifier.ports.event_log_and_dead_letters import Logged, Record

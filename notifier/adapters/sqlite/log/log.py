@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 from zlib import crc32
 
-from notifier.adapters.sqlite.connection import Database, WriteCombiner
+from notifier.adapters.sqlite.connections_and_transactions import Database, WriteCombiner
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.log.consumer import ConsumerIdentity, SqliteConsumer
 from notifier.codec.messagepack import to_ms

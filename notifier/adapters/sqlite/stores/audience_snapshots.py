@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.codec import SnapshotFacts, pack, pack_snapshot, unpack, unpack_snapshot, unpack_tier_snapshot
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import Bits, no_members

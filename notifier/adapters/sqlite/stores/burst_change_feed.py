@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.adapters.sqlite.stores.burst_change_feed import BurstChangeWriter
 from notifier.adapters.sqlite.stores.retractions_and_text_erasure import (
@@ -17,7 +17,7 @@ from notifier.adapters.sqlite.stores.retractions_and_text_erasure import (
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms

@@ -7,9 +7,9 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.connections_and_transactions import Database, batches
 from notifier.adapters.sqlite.database_and_query_files import load_statement
-from notifier.codec.devices_and_send_log import pack_registration, unpack_registration
+from notifier.codec.devices_send_log_suppressions import pack_registration, unpack_registration
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, member_spans, no_members
 from notifier.domain.ids import Member, Platform

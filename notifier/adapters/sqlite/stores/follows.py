@@ -6,7 +6,7 @@ One row can hold the follows of many members of a block, as a bitmap. A member's
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 
-from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.connections_and_transactions import Database, batches
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, Bits

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, repeat
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of

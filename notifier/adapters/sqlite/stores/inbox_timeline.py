@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.adapters.sqlite.async_queries import SqliteReader
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.codec.messagepack import from_ms, to_ms

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import keys_as_json, load_statement
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms

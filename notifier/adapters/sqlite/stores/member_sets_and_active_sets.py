@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.connections_and_transactions import Database, batches
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.user_directory_and_account_flags import accounts_of
 from notifier.domain.audience.bitmap import (

@@ -7,18 +7,18 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.leases_epochs_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
+from notifier.domain.bursts.events_and_mentions import Event, EventId
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,
     HeldMention,
     ModerationDecision,
 )
-from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, audit_fields
 from notifier.domain.ids import UserId
 from notifier.ports.leases_queues_throttles_clock import Clock

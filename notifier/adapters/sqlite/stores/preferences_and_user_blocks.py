@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
-from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.connections_and_transactions import Database, batches
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec.account_preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.messagepack import from_ms, to_ms

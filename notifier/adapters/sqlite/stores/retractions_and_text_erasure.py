@@ -3,13 +3,13 @@
 import json
 from collections.abc import Collection, Iterator, Mapping
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.dead_letters import LETTER_COLUMNS, LetterRow, letter_of
 from notifier.adapters.sqlite.stores.moderation import HELD_COLUMNS, held_mention_of
 from notifier.codec import pack, unpack
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId

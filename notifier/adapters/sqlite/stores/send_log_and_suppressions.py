@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import account_fields_of
-from notifier.codec.devices_and_send_log import (
+from notifier.codec.devices_send_log_suppressions import (
     pack_intent,
     pack_outcome,
     suppression_by_shard,

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.connections_and_transactions import Database, batches
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import load_statement
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
     member_account_preferences,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from notifier.cli.command_groups_and_errors import example
-from notifier.cli.data_folder import check_writable
+from notifier.cli.data_folder_setup import check_writable
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import Check, console, envelope, grid, is_terminal, print_lines, styled
 from notifier.config import Issuer, PushSettings, Settings, variable

@@ -9,8 +9,8 @@ from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
+from notifier.flow.dead_letter_lane_stops import stopped_lanes
 from notifier.flow.indexing.custom_tier_rule import load_tier_rule
-from notifier.flow.lane_guard import stopped_lanes
 from notifier.flow.operations.overview import active_set_state
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose

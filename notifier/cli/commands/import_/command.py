@@ -178,7 +178,7 @@ def _run_import(
     as_json: bool,
 ) -> None:
     from notifier.cli.commands.import_.loader import ImportCheckpoint, ImportRun
-    from notifier.cli.data_folder import prepare_data_folder
+    from notifier.cli.data_folder_setup import prepare_data_folder
     from notifier.cli.opened_stores import open_stores
     from notifier.profiles.import_sources import form_of
 

@@ -21,7 +21,7 @@ from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.errors import BadImport, DiskFull, UnusableEnvironment
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.flow.imports.follower_import import FollowerImport
-from notifier.flow.imports.importer import AccountImport, Import, ImportKind, PreferenceImport
+from notifier.flow.imports.import_runner_accounts_preferences import AccountImport, Import, ImportKind, PreferenceImport
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log_and_dead_letters import EventLog, Logged

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from notifier.adapters.cassandra.schema.partition_keys_and_ttls import hour_of
-from notifier.adapters.cassandra.stores.open_bursts import (
+from notifier.adapters.cassandra.stores.unfinished_bursts import (
     MAX_LISTING_DELAY_MS,
     RESCANNED_HOURS_PER_SCAN,
     SLOT_MS,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.requests_and_responses import retry_after_time, soon_with_jitter
+from notifier.adapters.push.request_rounds_and_replies import retry_after_time, soon_with_jitter
 from tests.support.domain_examples import NOON
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.errors import DiskFull, LogUnavailable, StoreUnavailable
 from tests.repo.repository_files import ROOT
@@ -213,7 +213,7 @@ MEGABYTE = 1 << 20
 READS_A_LARGE_FILE = """
 import os, sys
 from pathlib import Path
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 db = Database(Path(sys.argv[1]))
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

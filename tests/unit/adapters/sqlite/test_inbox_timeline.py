@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
 from notifier.adapters.sqlite.stores.inbox_timeline import SqliteTimeline

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.connection import Database, WriteCombiner
+from notifier.adapters.sqlite.connections_and_transactions import Database, WriteCombiner
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, MAX_PAUSE, ConsumerIdentity, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions

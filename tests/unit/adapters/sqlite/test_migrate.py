@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connections_and_transactions import Database
 from notifier.adapters.sqlite.database_and_query_files import Files
 from notifier.adapters.sqlite.migrate import migrate, pending
 from notifier.domain.errors import SchemaChanged, SchemaNewer

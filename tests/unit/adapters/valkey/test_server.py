@@ -20,7 +20,7 @@ from notifier.adapters.redis.recent_events_and_load_limits import RedisBackpress
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.audience.tiers_and_member_sets import Tier
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.delivery.slice_and_pool import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, NoValkey, QueueUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId

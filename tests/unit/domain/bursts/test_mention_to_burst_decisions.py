@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.events_and_mentions import Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import (
     MAX_OPENING_LEAD,

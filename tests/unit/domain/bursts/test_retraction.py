@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.bursts.burst import MAX_MENTIONERS, RETENTION, Burst
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.retraction import (
     MentionChange,

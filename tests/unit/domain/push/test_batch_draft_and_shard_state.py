@@ -9,9 +9,9 @@ from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.backoff_due_times_alert_ages import LATE_AFTER
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.batch_draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
-from notifier.domain.push.catch_up import LateAudience
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.domain.push.frequency_cap import Ruling
+from notifier.domain.push.late_alert_catch_up import LateAudience
 from notifier.domain.push.send_log import (
     RETRY_WINDOW,
     AlertOutcome,

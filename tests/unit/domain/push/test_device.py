@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.codec.devices_and_send_log import (
+from notifier.codec.devices_send_log_suppressions import (
     pack_device_record,
     pack_registration,
     unpack_device_record,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.codec.devices_and_send_log import pack_history, unpack_history
+from notifier.codec.devices_send_log_suppressions import pack_history, unpack_history
 from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.push.frequency_cap import (
     CLOCK_TOLERANCE,

@@ -13,7 +13,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress, is_late
 from notifier.domain.delivery.slice_and_pool import POOL_TIMINGS, PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.ids import Platform
-from notifier.domain.push.catch_up import (
+from notifier.domain.push.late_alert_catch_up import (
     NEWER_DUE_WITHIN,
     LateAudience,
     members_to_alert_in,

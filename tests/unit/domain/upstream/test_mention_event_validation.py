@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from notifier.domain.bursts.mention import Event
+from notifier.domain.bursts.events_and_mentions import Event
 from notifier.domain.errors import BadEvent
 from notifier.domain.upstream.validation import (
     MAX_ID_LENGTH,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.ids import Member
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import (

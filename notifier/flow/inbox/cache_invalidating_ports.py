@@ -13,7 +13,7 @@ from notifier.domain.users.account_preferences import AccountPreferences, Accoun
 from notifier.domain.users.subject_preferences import MemberBlockMutes, PreferenceChange, SubjectPreference
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
-from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
+from notifier.flow.inbox.viewer_facts_invalidation_and_check import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, SubjectAndMember
 from notifier.ports.inbox_cache_freshness import ALL_MEMBERS, scopes_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from notifier.codec import unpack
-from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.events_and_mentions import EventId, Mention
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, LoggedMention, advance
 from notifier.domain.ids import Subject

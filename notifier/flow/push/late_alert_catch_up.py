@@ -22,7 +22,7 @@ from notifier.domain.delivery.ledger import BurstProgress, is_late
 from notifier.domain.delivery.slice_and_pool import Slice
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Platform, Subject
-from notifier.domain.push.catch_up import (
+from notifier.domain.push.late_alert_catch_up import (
     NEWER_DUE_WITHIN,
     LateAudience,
     ShardsByTier,
