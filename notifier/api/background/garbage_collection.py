@@ -19,10 +19,7 @@ So a middle collection traverses about 2,000 objects, in about 3 ms.
 CHECK_INTERVAL = timedelta(minutes=1)
 """Interval of the checks whether a full collection is due."""
 CHECKS_PER_FULL_COLLECTION = 60
-"""Checks after which a full collection runs even if the number of frozen objects has not doubled.
-
-A full collection frees frozen objects that became cyclic garbage.
-"""
+"""Checks after which a full collection runs in any case. It frees frozen objects that became cyclic garbage."""
 
 
 def tune_garbage_collector(sleep: Callable[[float], None] = time.sleep) -> None:
@@ -40,11 +37,20 @@ def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
 
 
 def _run_full_collections(sleep: Callable[[float], None]) -> None:
-    checks, frozen_count = 0, gc.get_freeze_count()
+    checks, frozen_count, freed_count = 0, gc.get_freeze_count(), _freed_count()
     while True:
         sleep(CHECK_INTERVAL.total_seconds())
         checks += 1
-        if checks >= CHECKS_PER_FULL_COLLECTION or gc.get_freeze_count() > 2 * frozen_count:
+        growth = gc.get_freeze_count() - frozen_count
+        # A filling cache freezes objects, too. If cyclic garbage is frozen, young collections free much more of it.
+        has_frozen_garbage = growth > frozen_count and _freed_count() - freed_count > growth
+        if checks >= CHECKS_PER_FULL_COLLECTION or has_frozen_garbage:
             gc.unfreeze()
             gc.collect()
-            checks, frozen_count = 0, gc.get_freeze_count()
+            checks, frozen_count, freed_count = 0, gc.get_freeze_count(), _freed_count()
+
+
+def _freed_count() -> int:
+    """Return how many objects of cyclic garbage all young and middle collections have freed."""
+    young, middle, _ = gc.get_stats()
+    return young["collected"] + middle["collected"]

@@ -63,6 +63,9 @@ def sleep(seconds):
 tune_garbage_collector(sleep)
 collections = gc.get_stats()[2]["collections"]
 kept = [[number] for number in range(3 * gc.get_freeze_count())]
+for _ in range(%d * gc.get_freeze_count()):
+    cycle = []
+    cycle.append(cycle)
 minute.set()
 assert checked.wait(60)
 print(gc.get_stats()[2]["collections"] - collections)
@@ -81,5 +84,9 @@ def test_cycles_among_cached_objects_are_collected_hourly() -> None:
     assert printed(CYCLIC) == "True True True\n"
 
 
-def test_full_collection_runs_after_frozen_objects_grow() -> None:
-    assert printed(GROWN) == "1\n"
+def test_full_collection_runs_early_after_much_cyclic_garbage() -> None:
+    assert printed(GROWN % 2) == "1\n"
+
+
+def test_filling_cache_causes_no_full_collection() -> None:
+    assert printed(GROWN % 0) == "0\n"
