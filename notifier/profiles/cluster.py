@@ -49,7 +49,6 @@ from notifier.adapters.cassandra import (
     require_schema,
 )
 from notifier.adapters.cassandra.driver.statements import prepare_statements
-from notifier.adapters.celery import CeleryQueue, celery_app, check_connection
 from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
@@ -87,7 +86,7 @@ from notifier.profiles.data_folder_and_instance_name import locked, require_writ
 from notifier.profiles.engine_inspections import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
-from notifier.profiles.redis_and_broker_urls import REDIS_STARTUP_TIMEOUT, broker_urls, require_redis
+from notifier.profiles.redis_urls_and_task_queue import REDIS_STARTUP_TIMEOUT, TaskQueue, broker_urls, require_redis
 
 
 class ClusterProfile:
@@ -155,6 +154,8 @@ class ClusterProfile:
 
     def _broker_inspection(self, url: str, pool: Pool) -> EngineInspection:
         def probe_connection() -> Sequence[Inspection]:
+            from notifier.adapters.celery.queue import check_connection
+
             check_connection(url, pool)
             return []
 
@@ -179,7 +180,7 @@ class ClusterProfile:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
         cache, queue = (
             connect(self.redis_url(), metrics),
-            CeleryQueue(broker_urls(self._settings, self.redis_url()), metrics),
+            TaskQueue(broker_urls(self._settings, self.redis_url()), metrics),
         )
         log, ledger = KafkaLog(self._kafka_access), CassandraLedger(cluster, clock)
         bursts = CassandraBursts(cluster, clock)
@@ -261,6 +262,8 @@ class ClusterProfile:
         await self._closing_async.aclose()
 
     def celery_app(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+        from notifier.adapters.celery.app import celery_app
+
         return celery_app(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:

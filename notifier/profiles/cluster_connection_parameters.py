@@ -4,7 +4,7 @@ from notifier.adapters import cassandra, kafka
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
 from notifier.profiles.data_folder_and_instance_name import instance_name
-from notifier.profiles.redis_and_broker_urls import checked_redis_url
+from notifier.profiles.redis_urls_and_task_queue import checked_redis_url
 
 
 def kafka_access(settings: Settings) -> kafka.Access:

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from random import random
 from typing import Any
 
-from notifier.adapters.celery import CeleryQueue, celery_app
 from notifier.adapters.clock_and_nonces import SystemClock, UuidNonces
 from notifier.adapters.redis import (
     RedisActiveHours,
@@ -76,8 +75,9 @@ from notifier.ports.inbox_cache_freshness import LOOKUP_SHARE
 from notifier.profiles.data_folder_and_instance_name import locked, require_writable
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
-from notifier.profiles.redis_and_broker_urls import (
+from notifier.profiles.redis_urls_and_task_queue import (
     REDIS_STARTUP_TIMEOUT,
+    TaskQueue,
     broker_urls,
     checked_redis_url,
     remembered_redis_url,
@@ -157,7 +157,7 @@ class EmbeddedProfile:
         files, clock, nonces = self._files, self._clock, UuidNonces()
         redis, queue = (
             connect(self.redis_url(), metrics),
-            CeleryQueue(broker_urls(self._settings, self.redis_url()), metrics),
+            TaskQueue(broker_urls(self._settings, self.redis_url()), metrics),
         )
         log = SqliteLog(files.log, clock)
         push_providers = providers(self._settings, clock, self._closing)
@@ -238,6 +238,8 @@ class EmbeddedProfile:
         await self._closing_async.aclose()
 
     def celery_app(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+        from notifier.adapters.celery.app import celery_app
+
         return celery_app(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:

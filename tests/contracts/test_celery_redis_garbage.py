@@ -10,12 +10,13 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
-from notifier.adapters.celery.app import queue_names, redis_broker_urls
+from notifier.adapters.celery.app import queue_names
 from notifier.adapters.celery.garbage_deleting_transport import UNACKED_MUTEX_KEY, ExpectedKeyTypes
 from notifier.adapters.celery.queue import OPEN_SECONDS, CeleryQueue
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
+from notifier.profiles.redis_urls_and_task_queue import redis_broker_urls
 from tests.contracts.redis_garbage import replacements
 from tests.contracts.test_task_queues import ONE_SLICE_PER_POOL, take
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

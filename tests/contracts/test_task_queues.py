@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.app import PRODUCER_TIMEOUT, celery_app, queue_names, redis_broker_urls
+from notifier.adapters.celery.app import PRODUCER_TIMEOUT, celery_app, queue_names
 from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
-from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker, CeleryQueue
+from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker
 from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.audience.tiers_and_member_sets import Tier
 from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.leases_queues_throttles_clock import Queue
+from notifier.profiles.redis_urls_and_task_queue import TaskQueue, redis_broker_urls
 from tests.contracts.rabbit_fixture import Rabbit, rabbit, rabbit_server
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.epochs_leases_queues_throttles import MemoryQueue
@@ -74,7 +75,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield Backend(queue=queue, wipe=queue.wipe, take=lambda pool: _text(queue.take(pool)))
         return
     broker = broker_named(request.param, request)
-    celery = CeleryQueue(broker.brokers)
+    celery = TaskQueue(broker.brokers)
     yield Backend(queue=celery, wipe=broker.wipe, take=lambda pool: take(broker.brokers[pool], pool))
     celery.close()
 
@@ -169,7 +170,7 @@ def test_pools_on_one_redis_use_separate_databases() -> None:
     "brokers", [redis_broker_urls("redis://127.0.0.1:1/0"), dict.fromkeys(Pool, "amqp://a:b@127.0.0.1:1//")]
 )
 def test_queue_fails_at_once_without_broker(brokers: Mapping[Pool, str]) -> None:
-    queue = CeleryQueue(brokers)
+    queue = TaskQueue(brokers)
     started = time.monotonic()
     with pytest.raises(QueueUnavailable):
         queue.enqueue([make_slice(1)])
@@ -181,7 +182,7 @@ def test_queue_fails_at_once_without_broker(brokers: Mapping[Pool, str]) -> None
 
 @pytest.mark.thorough
 def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
-    queue, pid = CeleryQueue(broker.brokers), broker.pid
+    queue, pid = TaskQueue(broker.brokers), broker.pid
     queue.enqueue(ONE_SLICE_PER_POOL)
     suspend(pid)
     try:
@@ -206,7 +207,7 @@ def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
 
 def test_lost_queue_is_declared_again_on_next_use(broker: Broker) -> None:
     """A task must never count as queued when it reached no queue."""
-    queue, other_queue = CeleryQueue(broker.brokers), CeleryQueue(broker.brokers)
+    queue, other_queue = TaskQueue(broker.brokers), TaskQueue(broker.brokers)
     queue.enqueue([make_slice(1)])
     broker.wipe()
     queue.enqueue([make_slice(2)])
@@ -217,7 +218,7 @@ def test_lost_queue_is_declared_again_on_next_use(broker: Broker) -> None:
 
 @pytest.mark.thorough
 def test_rabbitmq_quorum_queue_keeps_confirmed_tasks_when_killed(rabbit: Rabbit) -> None:
-    queue = CeleryQueue(rabbit.brokers)
+    queue = TaskQueue(rabbit.brokers)
     assert queue.depth(Pool.P1) == 0
     time.sleep(QUEUE_PERSISTED_WITHIN)
     queue.enqueue([make_slice(seq) for seq in range(1, 101)])

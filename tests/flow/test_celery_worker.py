@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.devkit.engines.engine_process import suspend
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import QueueUnavailable
+from notifier.profiles.redis_urls_and_task_queue import redis_broker_urls
 from tests.flow.celery_worker_runner import ROOT, Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
 from tests.flow.recording_celery_worker import FAILING_SEQ
 from workers.gc_and_watchdogs import EXIT_CODE

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from notifier.adapters.celery.app import queue_names, redis_broker_urls
+from notifier.adapters.celery.app import queue_names
 from notifier.adapters.celery.garbage_deleting_transport import ExpectedKeyTypes
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.profiles.redis_urls_and_task_queue import redis_broker_urls
 from tests.contracts.redis_garbage import STRINGS, replacements
 from tests.flow.celery_worker_runner import GATE_SUFFIX, Host, celery_host, enqueue, make_slice, wait_until
 

@@ -3,9 +3,8 @@
 Celery only wakes workers. The ledger holds the work, so Celery must not store results, repeat tasks or schedule tasks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlunsplit
 
 from celery import Celery
 from kombu.connection import Connection
@@ -22,13 +21,6 @@ from notifier.config.setting_field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice_and_pool import PUSH_STEPS, TIME_SHARE, Pool, Slice
 from notifier.metrics import Metrics
-
-REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
-"""Redis database of each pool. Database 0 is for other data.
-
-Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database for each
-pool, only the pool's workers put these tasks back into their queues.
-"""
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which kombu puts an unacknowledged task back into its Redis queue.
@@ -75,12 +67,6 @@ class BrokerConnection(Connection):
         retry_intervals = {"interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0}
         connect: Callable[..., Any] = super()._ensure_connection
         return connect(errback, max_retries, **{**options, **retry_intervals})
-
-
-def redis_broker_urls(url: str) -> Mapping[Pool, str]:
-    """Return the broker URLs of all pools on one Redis server, one database each."""
-    parts = split_url(url)
-    return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in REDIS_DATABASES.items()}
 
 
 class PriorityQueue(Queue):

@@ -53,4 +53,4 @@ def _run_full_collections(sleep: Callable[[float], None]) -> None:
 def _freed_count() -> int:
     """Return how many objects of cyclic garbage all young and middle collections have freed."""
     young, middle, _ = gc.get_stats()
-    return young["collected"] + middle["collected"]
+    return int(young["collected"]) + int(middle["collected"])

@@ -28,6 +28,7 @@ ADOPTION_TIMEOUT_SECONDS = 2.0
 
 MODULES = (
     "notifier.__main__",
+    "notifier.adapters.celery.queue",
     "notifier.api.api_process",
     "notifier.cli.supervisor.pid_files",
     "notifier.cli.supervisor.shared_metric_files",

@@ -5,7 +5,7 @@ import pytest
 from notifier.adapters import kafka
 from notifier.config import Settings, without_password
 from notifier.domain.errors import BadSetting
-from notifier.profiles.redis_and_broker_urls import checked_redis_url
+from notifier.profiles.redis_urls_and_task_queue import checked_redis_url
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from notifier.config import Settings
 from notifier.domain.delivery.slice_and_pool import Pool
 from notifier.domain.errors import BadSetting
-from notifier.profiles.redis_and_broker_urls import broker_urls
+from notifier.profiles.redis_urls_and_task_queue import broker_urls
 
 OWN = {f"NOTIFIER_BROKERS_{pool.replace('.', '_').upper()}": f"amqp://rabbit/{pool}" for pool in Pool}
 UNUSABLE_REDIS_URLS = [

@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.connect import connect
 from notifier.adapters.redis.recent_events_and_load_limits import RedisBackpressure, RedisRecentEvents
@@ -24,6 +23,7 @@ from notifier.domain.bursts.events_and_mentions import EventId
 from notifier.domain.delivery.slice_and_pool import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, NoValkey, QueueUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.profiles.redis_urls_and_task_queue import redis_broker_urls
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 

@@ -1,21 +1,26 @@
-"""URLs of Redis and of the Celery brokers, for both profiles.
+"""Redis and broker URLs, and the task queue, of both profiles.
 
 This module imports no optional libraries, because the embedded profile must run without them.
 """
 
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from notifier.adapters.celery import redis_broker_urls
 from notifier.adapters.redis import await_answer
 from notifier.config import VARIABLE_PREFIX, Settings, variable, without_password
 from notifier.config.setting_field import split_url
-from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.delivery.slice_and_pool import Pool, Slice
 from notifier.domain.errors import BadSetting, CacheUnavailable
+from notifier.metrics import Metrics
+
+if TYPE_CHECKING:
+    from notifier.adapters.celery.queue import CeleryQueue
 
 # TLS options of a Redis URL.
 
@@ -86,6 +91,13 @@ def remembered_redis_url(path: Path, url: str) -> Iterator[None]:
 
 # Brokers of the pools.
 
+REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
+"""Redis database of each pool. Database 0 is for other data.
+
+Celery records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database for
+each pool, only the pool's workers put these tasks back into their queues.
+"""
+
 
 def broker_urls(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
     """Return each pool's broker URL: from its setting or, if empty, a database of the Redis. Raises BadSetting."""
@@ -113,3 +125,40 @@ def _redis_databases(redis_url: str) -> Mapping[Pool, str]:
             f"redis://, rediss://, amqp:// or amqps:// URL: {variables}."
         )
     return redis_broker_urls(redis_url)
+
+
+def redis_broker_urls(url: str) -> Mapping[Pool, str]:
+    """Return the broker URLs of all pools on one Redis server, one database each."""
+    parts = split_url(url)
+    return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in REDIS_DATABASES.items()}
+
+
+class TaskQueue:
+    """Celery queue that is created on first use. Thread-safe.
+
+    Importing Celery takes a quarter of a second, and most commands queue nothing. So no module imports it for them.
+    """
+
+    def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
+        self._brokers = brokers
+        self._metrics = metrics
+        self._queue: CeleryQueue | None = None
+        self._lock = Lock()
+
+    def enqueue(self, slices: Sequence[Slice]) -> None:
+        self._created().enqueue(slices)
+
+    def depth(self, pool: Pool) -> int:
+        return self._created().depth(pool)
+
+    def close(self) -> None:
+        if self._queue is not None:
+            self._queue.close()
+
+    def _created(self) -> "CeleryQueue":
+        from notifier.adapters.celery.queue import CeleryQueue
+
+        with self._lock:
+            if self._queue is None:
+                self._queue = CeleryQueue(self._brokers, self._metrics)
+            return self._queue
