@@ -20,7 +20,7 @@ from benchmarks.inbox.shared_stage_and_case_rounds import SharedInboxStage
 from benchmarks.inbox.slow_store import slow
 from tests.cli.running_service import is_running
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.prove
 
 SMALL = Population(
     groups=(

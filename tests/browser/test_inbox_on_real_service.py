@@ -101,7 +101,7 @@ def test_marks_of_one_tab_show_in_the_other(served: Served, context: BrowserCont
     first_tab.until(lambda: first_tab.texts == second_tab.texts == served.texts(first_tab.user))
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_mute_and_unmute_apply_to_both_tabs(served: Served, context: BrowserContext, first_tab: Tab) -> None:
     served.mention("nova", author="mia")
     second_tab = tab(served, context, first_tab.user).live()
@@ -122,7 +122,7 @@ def test_mute_and_unmute_apply_to_both_tabs(served: Served, context: BrowserCont
     assert served.texts(first_tab.user) == ["kai mentioned @nova"]
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_account_wide_off_shows_only_own_mentions(served: Served, context: BrowserContext, first_tab: Tab) -> None:
     served.mention("nova", author="rex")
     second_tab = tab(served, context, first_tab.user).live()

@@ -165,7 +165,7 @@ def test_rows_fit_a_phone_in_both_writing_directions(
     assert (dot["x"] < avatar["x"]) == (side == "ltr")
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("scheme", "width"), [*zip(SCHEMES, INBOX_WIDTHS, strict=True)]
 )  # the benchmark tries all four combinations

@@ -59,7 +59,7 @@ def interrupt_load(data: Path, signal: int) -> None:
     assert (data / "demo.loading.json").exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.timeout(400)
 def test_interrupted_load_restarts_and_is_kept(tmp_path: Path, notifier: Notifier) -> None:
     interrupt_load(tmp_path, SIGINT)

@@ -17,7 +17,7 @@ from notifier.cli.command_groups_and_errors import program_command
 from tests.browser.demo_process_and_visit import demo
 from tests.cli.running_service import until
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.prove
 
 SHOWN_WITHIN = 40.0
 """Seconds until the overview shows what has changed; an idle machine needs one."""

@@ -103,7 +103,7 @@ def test_fixture_is_refused_by_folder_without_fixture_file(
     assert not (tmp_path / "fixture.json").exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.timeout(400)
 def test_world_of_one_user_passes_without_dormant_users(tmp_path: Path) -> None:
     options = ("--followers", "1", "--universe", "1", "--celebrities", "1", "--mentions", "3")

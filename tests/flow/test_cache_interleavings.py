@@ -8,7 +8,7 @@ from tests.support.interleavings.shared_request_scenarios import SHARED_REQUESTS
 
 
 @pytest.mark.parametrize(
-    "name", [name if n % 4 == 0 else pytest.param(name, marks=pytest.mark.thorough) for n, name in enumerate(SCENARIOS)]
+    "name", [name if n % 4 == 0 else pytest.param(name, marks=pytest.mark.prove) for n, name in enumerate(SCENARIOS)]
 )
 def test_inbox_is_current_after_every_order_of_calls(name: str) -> None:
     assert [*SCENARIOS[name].failures()] == []

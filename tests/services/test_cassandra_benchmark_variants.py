@@ -26,7 +26,7 @@ from tests.support.cassandra_keyspace import ON_ENGINES, cluster, patient_querie
 
 __all__ = ["cluster", "shared_cluster"]
 
-pytestmark = [pytest.mark.thorough, *ON_ENGINES]
+pytestmark = [pytest.mark.prove, *ON_ENGINES]
 
 NOW = SystemClock().now() - timedelta(minutes=1)
 _ALL = "SELECT member_range, inbox_window, opened_at, subject, tier, members FROM inbox WHERE seq = ? ALLOW FILTERING"

@@ -33,7 +33,7 @@ from tests.services.data_folder_on_engines import prepare_folder
 from tests.services.wait_for_engine_change import wait_until
 from tests.support.example_event_and_acceptance import accept
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(400)]
 
 DATABASE = 14
 FOLLOWERS = 20_000

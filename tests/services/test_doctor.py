@@ -65,7 +65,7 @@ def doctor_checks(folder: Path, environment: Mapping[str, str]) -> dict[str, Any
     return {check["name"]: check for check in report["checks"]}
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.timeout(300)
 class TestOnTheFleet:
     pytestmark = ON_ENGINES

@@ -61,7 +61,7 @@ def restart(engine: Engine) -> None:
     engine.wait_until_ready()
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: KafkaLogs) -> None:
     logs.log.append([record("before")])
     engine.kill()
@@ -74,7 +74,7 @@ def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: Ka
     append_until_accepted(logs, record("after"))
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_frozen_broker_bounds_appends(engine: Engine, logs: KafkaLogs) -> None:
     logs.log.append([record("before")])
     engine.freeze()

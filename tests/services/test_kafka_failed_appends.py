@@ -85,6 +85,7 @@ def test_recreated_topic_accepts_records_again(access: Access) -> None:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.prove
 def test_append_is_refused_while_too_few_replicas_run(three_brokers: list[Engine]) -> None:
     access = Access(servers=",".join(engine.address for engine in three_brokers))
     wait_until(lambda: succeeds(lambda: migrate(access)))

@@ -122,6 +122,7 @@ def test_idle_sender_uses_new_partitions_after_growth(logs: KafkaLogs) -> None:
     assert sum(len(set(partitions)) == 2 for partitions in partitions_of.values()) > len(KEYS) / 4
 
 
+@pytest.mark.prove
 def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
@@ -142,6 +143,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: KafkaLogs) 
     assert all(int(logged.partition.rpartition("/")[2]) >= PARTITION_COUNT for logged in new_records)
 
 
+@pytest.mark.prove
 def test_group_leader_reads_on_though_rebalance_outlasts_polls(
     logs: KafkaLogs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

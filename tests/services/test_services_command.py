@@ -51,6 +51,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         services("down", data=folder)
 
 
+@pytest.mark.prove
 def test_starting_running_engines_changes_nothing(data: Path) -> None:
     before = pids(data)
     assert set(before) == {"kafka", "cassandra", "valkey"}

@@ -36,19 +36,19 @@ def test_process_may_crash_before_or_after_every_port_call(scenario: Scenario) -
     assert failures(scenario, crash) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_process_may_crash_while_tier_is_paused() -> None:
     assert failures(paused_tier, crash, every=11) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("how", list(FailureMode))
 @pytest.mark.parametrize("every", [7, pytest.param(3, marks=pytest.mark.prove)])
 def test_port_call_may_fail_before_during_or_after_its_effect(how: FailureMode, every: int) -> None:
     assert failures(one_mention, failing_call(how), every=every) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
     """The roll-up crashes, fails or stalls past its lease at every second point. Its work is done in the end."""
     faults = [crash, stall, *map(failing_call, FailureMode)]
@@ -57,13 +57,13 @@ def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
     assert [f"{thread}, point {number}: {result}" for thread, number, result in trials if result.wrong] == []
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("every", [7, pytest.param(3, marks=pytest.mark.prove)])
 def test_thread_may_stall_past_its_claims_and_leases(every: int) -> None:
     assert failures(one_mention, stall, every=every) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.prove)])
 def test_burst_is_not_marked_seen_before_it_is_visible(every: int) -> None:
     assert [str(result) for result in stalled_and_crashed(frequent_visits(), every) if result.wrong] == []

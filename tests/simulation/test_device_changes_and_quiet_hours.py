@@ -33,7 +33,7 @@ def test_audience_snapshots_follow_device_changes() -> None:
 FAULTS = {"crash": crash, "stall": stall, **{str(how): failing_call(how) for how in FailureMode}}
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("thread", ["/device_indexer", "api/phones"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("every", [211, pytest.param(29, marks=pytest.mark.prove)])
@@ -91,7 +91,7 @@ SCENARIOS = {"quiet_hours": (quiet_hours, 29), "after_quiet_hours": (after_quiet
 """Script, and the step from one crash point to the next in `make prove`. Other runs test a third of these points."""
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("fault", ["crash", "stall", "after"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.prove)])

@@ -38,7 +38,7 @@ def test_graph_changes_arrive_while_audiences_are_snapshotted() -> None:
 FAULTS = {"crash": crash, "stall": stall, **{str(how): failing_call(how) for how in FailureMode}}
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("thread", ["/graph_indexer", "api/graph"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("every", [1501, pytest.param(47, marks=pytest.mark.prove)])
@@ -60,7 +60,7 @@ def test_user_blocks_change_during_delivery() -> None:
     assert len(set().union(*simulation.visits.shown.values())) > 3
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("every", [87, pytest.param(43, marks=pytest.mark.prove)])
 def test_user_block_indexer_survives_crashes(every: int) -> None:
     trials = list(points(user_blocks(), crash, every=every, start=5, within="/graph_indexer"))
@@ -126,7 +126,7 @@ def test_lane_crossing_leaves_no_gap(seed: int) -> None:
     assert lanes == {Lane.CELEBRITY, Lane.STANDARD}
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("every", [1201, pytest.param(53, marks=pytest.mark.prove)])
 def test_process_may_crash_while_account_changes_lane(every: int) -> None:
     trials = list(points(lane_changes(), crash, every=every))

@@ -22,7 +22,7 @@ def test_storm_is_held_and_released_while_it_lasts() -> None:
     assert min(len(held), len(passed)) >= 2
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("thread", ["/router", "operator/moderation"])
 @pytest.mark.parametrize("fault", [crash, stall, failing_call(FailureMode.AFTER)], ids=["crash", "stall", "after"])
 def test_holding_and_releasing_survive_faults(thread: str, fault: Callable[[str], Fault]) -> None:

@@ -38,7 +38,7 @@ def test_oracle_reports_fan_out_that_contradicts_budget(pull_only: bool) -> None
         assert any("8 fan-outs" in text for text in wrong.spacing_violations(COLLAPSE, BUDGETED))
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("every", [97, pytest.param(17, marks=pytest.mark.prove)])
 def test_process_may_crash_while_restricted_bursts_are_published(every: int) -> None:

@@ -27,7 +27,7 @@ def test_scenario_leaves_every_kind_of_retracted_burst() -> None:
     assert simulation.retraction_tracker.applied_by_api, "the API itself has settled no retraction"
 
 
-@pytest.mark.thorough
+@pytest.mark.prove
 @pytest.mark.parametrize("thread", ["/retractor", "api/retractions", "/celebrity"])
 @pytest.mark.parametrize(
     "fault", [crash, stall, *map(failing_call, FailureMode)], ids=["crash", "stall", *map(str, FailureMode)]

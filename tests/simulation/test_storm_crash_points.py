@@ -9,7 +9,7 @@ from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points impor
 
 SHARES = 28
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.prove) for share in range(1, SHARES))])
