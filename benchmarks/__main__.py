@@ -117,7 +117,7 @@ def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
 @click.pass_context
 def startup(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Measure the start of `notifier up` with our fork server, with multiprocessing's, and without one."""
-    from benchmarks.startup.suite import PARTS
+    from benchmarks.startup.start_and_restart_costs import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 

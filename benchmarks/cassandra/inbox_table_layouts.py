@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from benchmarks.cassandra.generated_bursts import InboxHistory
+from benchmarks.cassandra.generated_history_and_bursts import InboxHistory
 from benchmarks.cassandra.writers import BATCH, Delivery, DriverDefaults, Values, grouped, values
 from notifier.adapters.cassandra import AsyncQueries, CassandraInbox, CassandraTimeline, Cluster
 from notifier.adapters.clock_and_nonces import SystemClock

@@ -10,7 +10,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.generated_bursts import InboxHistory
+from benchmarks.cassandra.generated_history_and_bursts import InboxHistory
 from benchmarks.cassandra.inbox_table_layouts import PEOPLE, READERS, Read, TableLayout, fill, layouts
 from benchmarks.cassandra.measured_node import BenchNode, running_node
 from benchmarks.costs_and_figures import Figure, Spread, unjudged

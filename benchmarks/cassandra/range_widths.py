@@ -12,7 +12,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.generated_bursts import InboxHistory, OpenedBurst, reaches
+from benchmarks.cassandra.generated_history_and_bursts import InboxHistory, OpenedBurst, reaches
 from benchmarks.cassandra.measured_node import BenchNode, page_out, running_node
 from benchmarks.costs_and_figures import Figure, Spread, seconds, unjudged
 from notifier.adapters.cassandra import CassandraInbox, Cluster

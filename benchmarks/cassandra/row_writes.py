@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cassandra.generated_bursts import SyntheticBursts, first
+from benchmarks.cassandra.generated_history_and_bursts import SyntheticBursts, first
 from benchmarks.cassandra.lean_cql_client import FrameConnection
 from benchmarks.cassandra.measured_node import BenchNode, running_node
 from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles

@@ -11,7 +11,7 @@ from cassandra.cluster import Cluster as Driver
 from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
-from benchmarks.cassandra.generated_bursts import single
+from benchmarks.cassandra.generated_history_and_bursts import single
 from benchmarks.cassandra.lean_cql_client import FrameConnection, batches
 from notifier.adapters.cassandra import CassandraAccess, CassandraInbox
 from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages

@@ -10,7 +10,6 @@ from types import ModuleType
 from benchmarks.chaos import (
     cassandra_node_down,
     clock_skew,
-    default_ttls,
     disk_full,
     kafka_broker_down,
     lost_cas_answer,
@@ -22,6 +21,7 @@ from benchmarks.chaos import (
     schema_ahead_and_behind,
     store_outage,
     topic_deleted,
+    ttl_of_every_cell,
     workers_killed,
     zombie_pump,
 )
@@ -41,7 +41,7 @@ SHARING = (
     kafka_broker_down,
     store_outage,
     rolling_migration,
-    default_ttls,
+    ttl_of_every_cell,
     poison_record,
     schema_ahead_and_behind,
     disk_full,

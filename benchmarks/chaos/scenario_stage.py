@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from threading import Thread
 
+from benchmarks.chaos.cached_store_scan import StoreScanReadOnce
 from benchmarks.chaos.role_process import Role
-from benchmarks.chaos.store_scan_read_once import StoreScanReadOnce
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_and_installation_keys import installation_keys
 from notifier.config import Settings

@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.startup.suite import UNITS, WAYS, figure, measure, service
+from benchmarks.startup.start_and_restart_costs import UNITS, WAYS, figure, measure, service
 from tests.cli.running_service import is_running
 
 pytestmark = pytest.mark.prove

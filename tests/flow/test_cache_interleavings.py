@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.interleavings.orders import Order, orders
 from tests.support.interleavings.scenarios import SCENARIOS
 from tests.support.interleavings.shared_request_scenarios import SHARED_REQUESTS
+from tests.support.interleavings.thread_orders import Order, orders
 
 
 @pytest.mark.parametrize(

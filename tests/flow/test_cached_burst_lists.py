@@ -25,7 +25,7 @@ from tests.support.interleavings.cached_api_processes import (
     CachedApiProcesses,
     burst_of,
 )
-from tests.support.interleavings.orders import Threads
+from tests.support.interleavings.thread_orders import Threads
 from tests.support.simulator.inbox_visits import run_sync
 
 SECONDS = timedelta(seconds=1)

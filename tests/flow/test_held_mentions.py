@@ -19,8 +19,8 @@ from notifier.flow.intake.held_mention_release import HeldMentionRelease, with_c
 from notifier.flow.operations.event_status import EventStatus
 from notifier.ports.event_log_and_dead_letters import Record
 from notifier.wiring.intake import build_router
+from tests.flow.event_status_and_mention_counts import mention_counts, status_of
 from tests.flow.in_memory_graph_indexer import Fuse
-from tests.flow.short_event_statuses import mention_counts, status_of
 from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import Stage
 

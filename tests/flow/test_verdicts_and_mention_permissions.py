@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.wiring.intake import build_router
-from tests.flow.short_event_statuses import mention_counts, status_of
+from tests.flow.event_status_and_mention_counts import mention_counts, status_of
 from tests.support.failing_and_corrupt_ports import FailingPort
 from tests.support.in_memory_system import LYRA, Stage
 

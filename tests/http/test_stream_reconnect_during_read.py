@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Viewer
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
-from tests.http.test_stream_marked import mark, newest_burst
+from tests.http.test_stream_marks import mark, newest_burst
 from tests.http.test_stream_resumed import last_id
 from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.in_memory_http_api import MemoryBackend

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cassandra.generated_bursts import InboxHistory, SyntheticBursts, first
+from benchmarks.cassandra.generated_history_and_bursts import InboxHistory, SyntheticBursts, first
 from benchmarks.cassandra.inbox_table_layouts import PEOPLE, fill, layouts
 from benchmarks.cassandra.lean_cql_client import FrameConnection
 from benchmarks.cassandra.range_widths import WIDTHS, RangeWidth, page

@@ -29,7 +29,7 @@ from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.shared_parts import System, build_system
-from tests.services.data_folder_on_engines import prepare_folder
+from tests.services.prepare_data_folder import prepare_folder
 from tests.services.wait_for_engine_change import wait_until
 from tests.support.example_event_and_acceptance import accept
 

@@ -14,7 +14,7 @@ from notifier.devkit.check.check_run import CheckPlan, prepared_run
 from notifier.devkit.check.delivery_latency import TIMED_FINDINGS
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.devkit.fixture.world import World
-from tests.services.data_folder_on_engines import prepare_folder
+from tests.services.prepare_data_folder import prepare_folder
 
 pytestmark = pytest.mark.timeout(480)
 

@@ -17,7 +17,7 @@ from tests.support.interleavings.cached_api_processes import (
     ShownInbox,
     burst_of,
 )
-from tests.support.interleavings.orders import Threads, Work, orders
+from tests.support.interleavings.thread_orders import Threads, Work, orders
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
 from tests.support.simulator.port_proxy import Gate
 

@@ -19,7 +19,6 @@ from tests.support.interleavings.cached_api_processes import (
     CachedApiProcesses,
     ShownInbox,
 )
-from tests.support.interleavings.orders import orders
 from tests.support.interleavings.scenarios import (
     EVERYTHING,
     NO_SUBJECT,
@@ -30,6 +29,7 @@ from tests.support.interleavings.scenarios import (
     started_processes,
 )
 from tests.support.interleavings.task_orders import FrozenLoop, Tasks
+from tests.support.interleavings.thread_orders import orders
 from tests.support.interleavings.writers import Writer, mark, mention
 
 LEES = [str(key) for key in reversed(OTHERS)]

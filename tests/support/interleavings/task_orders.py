@@ -6,7 +6,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from tests.support.interleavings.orders import Order, Work
+from tests.support.interleavings.thread_orders import Order, Work
 from tests.support.simulator.script import FailureMode, Part
 
 Opening = Callable[[], Coroutine[Any, Any, object]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.audience import user_lookups
+from benchmarks.audience import user_directory
 from benchmarks.audience.alternative_audiences import BloomFilter, BloomFilters, FollowerTable
 from benchmarks.audience.audience_design_comparison import BitmapSource
 from benchmarks.audience.plans_and_snapshots_by_size import UniverseCase, figures, measure_case
@@ -73,11 +73,11 @@ def test_memory_growing_with_slices_is_not_flat(last: float, ok: bool) -> None:
 
 def test_directory_benchmark_looks_up_existing_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PEOPLE_QUICK": 3_000, "BATCHES_QUICK": 1, "USERS_PER_LOOKUP": 256, "ROUNDS": 1}.items():
-        monkeypatch.setattr(user_lookups, name, value)
+        monkeypatch.setattr(user_directory, name, value)
     findings = {
-        figure.finding.name: figure.finding for figure in user_lookups.run(tmp_path, quick=True, tell=lambda _: None)
+        figure.finding.name: figure.finding for figure in user_directory.run(tmp_path, quick=True, tell=lambda _: None)
     }
-    assert [*findings] == [*user_lookups.PARTS["directory"][1]]
+    assert [*findings] == [*user_directory.PARTS["directory"][1]]
     assert 20 < float(findings["directory_bytes_per_user"].value or 0) < 500
     with pytest.raises(AssertionError, match="were not found"):
-        user_lookups._rate(lambda ids: {ids[0]: None}, [["ann", "bob"]])
+        user_directory._rate(lambda ids: {ids[0]: None}, [["ann", "bob"]])

@@ -13,7 +13,7 @@ from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
 from benchmarks.cassandra import sequencing_coordinator
-from benchmarks.cassandra.generated_bursts import SyntheticBursts, first, openings
+from benchmarks.cassandra.generated_history_and_bursts import SyntheticBursts, first, openings
 from benchmarks.cassandra.lean_cql_client import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS
 from benchmarks.cassandra.writers import ROW_TTL_SECONDS, values

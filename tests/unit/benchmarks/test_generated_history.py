@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from benchmarks.cassandra.generated_bursts import GROUPS, TIERS, InboxHistory, OpenedBurst, cut_into, reaches
+from benchmarks.cassandra.generated_history_and_bursts import (
+    GROUPS,
+    TIERS,
+    InboxHistory,
+    OpenedBurst,
+    cut_into,
+    reaches,
+)
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, cut_inbox_rows, window_of
 from notifier.domain.audience.tiers_and_member_sets import Tier

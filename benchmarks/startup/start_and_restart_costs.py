@@ -104,7 +104,7 @@ def service(folder: Path, way: str) -> Iterator[Service]:
     command = [
         sys.executable,
         "-m",
-        "benchmarks.startup.run_up",
+        "benchmarks.startup.run_up_by_start_method",
         way,
         str(folder / "data"),
         str(folder / "ready.json"),

@@ -1,7 +1,7 @@
 """Runs a `notifier up` with a given way to start its roles.
 
-`python -m benchmarks.startup.run_up WAY DATA READY_FILE`. `multiprocessing` runs this file again in each role, so its
-top imports nothing that `notifier` doesn't import.
+`python -m benchmarks.startup.run_up_by_start_method WAY DATA READY_FILE`. `multiprocessing` runs this file again in
+each role, so its top imports nothing that `notifier` doesn't import.
 """
 
 import sys

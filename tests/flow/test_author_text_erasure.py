@@ -18,9 +18,9 @@ from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.ports.event_log_and_dead_letters import DeadLetter
 from notifier.wiring.sequencing import build_retractor
+from tests.flow.event_status_and_mention_counts import status_of
 from tests.flow.in_memory_graph_indexer import Fuse
 from tests.flow.port_with_callback import RunsAfterCall
-from tests.flow.short_event_statuses import status_of
 from tests.support.failing_and_corrupt_ports import FailingHeads, FailingPort
 from tests.support.fakes.clock_and_nonces import START
 from tests.support.in_memory_system import Stage
