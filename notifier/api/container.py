@@ -25,7 +25,7 @@ from notifier.api.background.page_audit_sampler import PageAuditSampler
 from notifier.api.background.page_latency import PageLatency
 from notifier.api.background.request_limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.opaque_ids import OpaqueIds
-from notifier.api.process_status_and_metrics import RoleProcesses
+from notifier.api.process_status_loading_progress_metrics import RoleProcesses
 from notifier.api.request_threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
 from notifier.api.schemas.page_rendering import Renderer
 from notifier.concurrency_and_time_limits import Threads

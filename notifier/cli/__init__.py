@@ -37,7 +37,7 @@ SECTIONS = {
     },
     "Control": {
         "throttle": "notifier.cli.commands.throttle:throttle",
-        "reach": "notifier.cli.commands.moderation:reach",
+        "reach": "notifier.cli.commands.reach_and_held_mentions:reach",
         "flush": "notifier.cli.commands.flush_redis:flush",
         "deadletters": "notifier.cli.commands.deadletters:deadletters",
     },

@@ -119,12 +119,15 @@ def _redis_databases(redis_url: str) -> Mapping[Pool, str]:
     """
     scheme = split_url(redis_url).scheme
     if scheme not in {"redis", "rediss"}:
-        variables = ", ".join(variable("brokers", _setting_name(pool)) for pool in Pool)
         raise BadSetting(
             f"Celery does not support {variable('redis_url')} with {scheme}://. Give each pool its own "
-            f"redis://, rediss://, amqp:// or amqps:// URL: {variables}."
+            f"redis://, rediss://, amqp:// or amqps:// URL: {_broker_variables()}."
         )
     return redis_broker_urls(redis_url)
+
+
+def _broker_variables() -> str:
+    return ", ".join(variable("brokers", _setting_name(pool)) for pool in Pool)
 
 
 def redis_broker_urls(url: str) -> Mapping[Pool, str]:
@@ -134,7 +137,7 @@ def redis_broker_urls(url: str) -> Mapping[Pool, str]:
 
 
 class TaskQueue:
-    """Celery queue that is created on first use. Thread-safe.
+    """Celery queue that is created on first use. Thread-safe. The first use raises BadSetting for an invalid URL.
 
     Importing Celery takes a quarter of a second, and most commands queue nothing. So no module imports it for them.
     """
@@ -152,13 +155,20 @@ class TaskQueue:
         return self._created().depth(pool)
 
     def close(self) -> None:
-        if self._queue is not None:
-            self._queue.close()
+        with self._lock:
+            if self._queue is not None:
+                self._queue.close()
 
     def _created(self) -> "CeleryQueue":
         from notifier.adapters.celery.queue import CeleryQueue
 
         with self._lock:
             if self._queue is None:
-                self._queue = CeleryQueue(self._brokers, self._metrics)
+                try:
+                    self._queue = CeleryQueue(self._brokers, self._metrics)
+                except (KeyError, TypeError, ValueError):
+                    # Drop the cause: it may contain a part of the URL, which may hold a password.
+                    raise BadSetting(
+                        f"The URL of a broker has an invalid option. The URLs are in {_broker_variables()}."
+                    ) from None
             return self._queue

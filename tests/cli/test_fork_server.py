@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from notifier.cli.supervisor.child import make_start
+from notifier.cli.supervisor.forkserver import MODULES
 from notifier.cli.supervisor.forkserver_client import MAX_CONSECUTIVE_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
 from tests.cli.fork_server_and_roles import STARTS_WITHIN, fork_role, fork_server
@@ -189,3 +190,16 @@ def test_notifier_restores_sigchld_when_its_parent_ignores_it(tmp_path: Path) ->
         process.terminate()
         assert process.wait(ENDS_WITHIN) == 0
     assert signal.SIGCHLD not in ignored
+
+
+def test_fork_server_imports_everything_for_a_role_that_queues_tasks() -> None:
+    script = f"""
+import sys
+from importlib import import_module
+for module in {MODULES!r}: import_module(module)
+imported = {{*sys.modules}}
+import notifier.adapters.celery.queue
+print(sorted({{*sys.modules}} - imported))
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == "[]\n"

@@ -30,6 +30,7 @@ def test_command_runs_without_optional_libraries(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     "module",
     [
+        "notifier.adapters.celery.queue",
         "notifier.profiles.embedded",
         "notifier.api.api_process",
         "notifier.cli.supervisor.pump_consumers_and_jobs",

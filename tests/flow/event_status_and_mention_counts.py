@@ -1,4 +1,4 @@
-"""Short forms of event status, for tests of moderation verdicts."""
+"""Short forms of event status and of mention counts, for tests of moderation verdicts."""
 
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.flow.operations.event_status import EventStatusLookup

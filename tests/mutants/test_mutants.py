@@ -13,6 +13,8 @@ import pytest
 
 from tests.repo.repository_files import ROOT
 from tests.simulation.test_random_scenarios import CHUNK, PROVED
+from tests.support.interleavings.scenarios import SCENARIOS as INTERLEAVINGS
+from tests.support.interleavings.shared_request_scenarios import SHARED_REQUESTS
 from tests.support.simulator.run_and_shorten import trial
 from tests.support.simulator.scenarios.delivery_scenarios_and_fault_points import SCENARIOS
 
@@ -179,9 +181,13 @@ def test_planted_bug_is_found(copy: Path, patch: Path) -> None:
     assert REASONS.get(patch.stem, "") in failure
 
 
+@pytest.mark.parametrize("name", sorted({*CACHE_SCENARIOS.values()} - {*SHARED_REQUESTS}))
+def test_cache_scenario_without_a_patch_passes(name: str) -> None:
+    assert [*INTERLEAVINGS[name].failures()] == []
+
+
 @pytest.mark.parametrize("patch", CACHE_PATCHES, ids=lambda patch: patch.stem)
 def test_planted_cache_bug_is_found(copy: Path, patch: Path) -> None:
-    """The scenario passes without a patch: tests/flow/test_cache_interleavings.py runs all of them."""
     apply_patch(patch, copy)
     scenario = CACHE_SCENARIOS[patch.stem]
     result = run(copy, "tests.support.interleavings", scenario)

@@ -43,9 +43,8 @@ def test_process_may_crash_while_tier_is_paused() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("how", list(FailureMode))
-@pytest.mark.parametrize("every", [7, pytest.param(3, marks=pytest.mark.prove)])
-def test_port_call_may_fail_before_during_or_after_its_effect(how: FailureMode, every: int) -> None:
-    assert failures(one_mention, failing_call(how), every=every) == []
+def test_port_call_may_fail_before_during_or_after_its_effect(how: FailureMode) -> None:
+    assert failures(one_mention, failing_call(how), every=3) == []
 
 
 @pytest.mark.prove
@@ -58,21 +57,19 @@ def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("every", [7, pytest.param(3, marks=pytest.mark.prove)])
-def test_thread_may_stall_past_its_claims_and_leases(every: int) -> None:
-    assert failures(one_mention, stall, every=every) == []
+def test_thread_may_stall_past_its_claims_and_leases() -> None:
+    assert failures(one_mention, stall, every=3) == []
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.prove)])
-def test_burst_is_not_marked_seen_before_it_is_visible(every: int) -> None:
-    assert [str(result) for result in stalled_and_crashed(frequent_visits(), every) if result.wrong] == []
+def test_burst_is_not_marked_seen_before_it_is_visible() -> None:
+    assert [str(result) for result in stalled_and_crashed(frequent_visits()) if result.wrong] == []
 
 
-def stalled_and_crashed(scenario: Script, every: int) -> Iterator[Trial]:
-    """Stall the pump at points of its coordinator, longer than a page needs to settle; then resume or crash."""
+def stalled_and_crashed(scenario: Script) -> Iterator[Trial]:
+    """Stall the pump at each point of its coordinator, longer than a page needs to settle; then resume or crash."""
     thread = "pump-1/celebrity"
-    for n in range(0, len(trial(scenario).points[thread]), every):
+    for n in range(len(trial(scenario).points[thread])):
         stall = ScriptEntry(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
         crashed = ScriptEntry(point=(thread, n + 2), what=crash(thread))
         yield trial(scenario.with_more(stall))

@@ -1,4 +1,4 @@
-"""Files of a data folder: names, durability and placement of shards."""
+"""Database files of a data folder, and the SQL files of the queries on them."""
 
 import json
 from collections.abc import Iterable

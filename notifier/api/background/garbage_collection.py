@@ -9,6 +9,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 YOUNG_THRESHOLD, MIDDLE_THRESHOLD = 500, 4
@@ -20,6 +21,8 @@ CHECK_INTERVAL = timedelta(minutes=1)
 """Interval of the checks whether a full collection is due."""
 CHECKS_PER_FULL_COLLECTION = 60
 """Checks after which a full collection runs in any case. It frees frozen objects that became cyclic garbage."""
+MAX_GROWTH = 1_000_000
+"""Growth of the number of frozen objects after which a full collection runs. They take about 100 MB."""
 
 
 def tune_garbage_collector(sleep: Callable[[float], None] = time.sleep) -> None:
@@ -28,7 +31,8 @@ def tune_garbage_collector(sleep: Callable[[float], None] = time.sleep) -> None:
     gc.freeze()
     gc.set_threshold(YOUNG_THRESHOLD, MIDDLE_THRESHOLD)
     gc.callbacks.append(freeze_survivors)
-    threading.Thread(target=_run_full_collections, args=(sleep,), name="collector", daemon=True).start()
+    counts = Counts.now()
+    threading.Thread(target=_run_full_collections, args=(sleep, counts), name="collector", daemon=True).start()
 
 
 def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
@@ -36,21 +40,36 @@ def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
         gc.freeze()
 
 
-def _run_full_collections(sleep: Callable[[float], None]) -> None:
-    checks, frozen_count, freed_count = 0, gc.get_freeze_count(), _freed_count()
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Numbers of objects at one moment."""
+
+    frozen: int
+    freed: int
+    """Objects of cyclic garbage that all young and middle collections have freed."""
+
+    @classmethod
+    def now(cls) -> "Counts":
+        young, middle, _ = gc.get_stats()
+        return cls(gc.get_freeze_count(), int(young["collected"]) + int(middle["collected"]))
+
+
+def needs_full_collection(last: Counts, now: Counts) -> bool:
+    """Return whether many of the objects frozen since the last full collection may be cyclic garbage.
+
+    A filling cache freezes objects, too. If requests leave cyclic garbage, other collections free most of it.
+    But if hundreds of requests run at once, their objects are frozen before they become garbage.
+    """
+    growth = now.frozen - last.frozen
+    return growth > MAX_GROWTH or (growth > last.frozen and now.freed - last.freed > growth)
+
+
+def _run_full_collections(sleep: Callable[[float], None], last: Counts) -> None:
+    checks = 0
     while True:
         sleep(CHECK_INTERVAL.total_seconds())
         checks += 1
-        growth = gc.get_freeze_count() - frozen_count
-        # A filling cache freezes objects, too. If cyclic garbage is frozen, young collections free much more of it.
-        has_frozen_garbage = growth > frozen_count and _freed_count() - freed_count > growth
-        if checks >= CHECKS_PER_FULL_COLLECTION or has_frozen_garbage:
+        if checks >= CHECKS_PER_FULL_COLLECTION or needs_full_collection(last, Counts.now()):
             gc.unfreeze()
             gc.collect()
-            checks, frozen_count, freed_count = 0, gc.get_freeze_count(), _freed_count()
-
-
-def _freed_count() -> int:
-    """Return how many objects of cyclic garbage all young and middle collections have freed."""
-    young, middle, _ = gc.get_stats()
-    return int(young["collected"]) + int(middle["collected"])
+            checks, last = 0, Counts.now()

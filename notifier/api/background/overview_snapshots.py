@@ -14,7 +14,7 @@ import msgspec
 from litestar.types import Send
 
 from notifier.api.event_stream import KEEP_ALIVE
-from notifier.api.process_status_and_metrics import RoleProcesses, loading_progress
+from notifier.api.process_status_loading_progress_metrics import RoleProcesses, loading_progress
 from notifier.api.schemas.system_overview import system_body
 from notifier.concurrency_and_time_limits import Threads
 from notifier.domain.errors import NotifierError, StreamsFull, Unavailable

@@ -23,7 +23,7 @@ from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.demo.phone_alerts import ALERTS_FILE, DemoPhoneReader, DemoPhonesBody
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
-from notifier.api.process_status_and_metrics import RoleProcesses
+from notifier.api.process_status_loading_progress_metrics import RoleProcesses
 from notifier.api.response_parts import NO_STORE_HEADERS
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch

@@ -14,7 +14,7 @@ from notifier.api.background.overview_snapshots import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import problem_responses
-from notifier.api.process_status_and_metrics import merged_metrics
+from notifier.api.process_status_loading_progress_metrics import merged_metrics
 from notifier.api.response_parts import JSON, NO_STORE_HEADERS, pre_encoded
 from notifier.api.schemas.openapi import OpenApiDocument
 from notifier.api.schemas.system_overview import SystemBody

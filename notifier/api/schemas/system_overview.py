@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from notifier.api.process_status_and_metrics import RoleProcesses
+from notifier.api.process_status_loading_progress_metrics import RoleProcesses
 from notifier.domain.delivery.dead_letter_limit import LaneStop
 from notifier.domain.delivery.recipient_totals_and_progress import RecipientTotals, TierProgress
 from notifier.domain.delivery.slice_and_pool import Pool

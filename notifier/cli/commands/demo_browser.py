@@ -104,7 +104,7 @@ class FixtureLoading:
             raise self.failure
 
     def _run(self) -> None:
-        from notifier.api.process_status_and_metrics import loading_file
+        from notifier.api.process_status_loading_progress_metrics import loading_file
 
         try:
             self._load()
@@ -117,7 +117,7 @@ class FixtureLoading:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
-        from notifier.api.process_status_and_metrics import loading_file
+        from notifier.api.process_status_loading_progress_metrics import loading_file
         from notifier.devkit.fixture.world_loader_and_markers import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
@@ -247,7 +247,7 @@ class BrowserDemo:
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Mark a new data folder as a demo's. Remove old demo data if requested, or if a removal was interrupted."""
-        from notifier.api.process_status_and_metrics import loading_file
+        from notifier.api.process_status_loading_progress_metrics import loading_file
         from notifier.cli.commands.demo_folder_cleanup import has_owned_files, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.world_loader_and_markers import DEMO_LOADING_MARKER, write_world_marker
 

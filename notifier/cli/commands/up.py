@@ -124,7 +124,7 @@ def run_service(
     # The fork server first: it imports the roles' modules while this process imports its own and opens the stores.
     logs = prepare_logs_folder(settings.data)
     with open_forks(settings.profile, logs) as forks:
-        from notifier.api.process_status_and_metrics import loading_file
+        from notifier.api.process_status_loading_progress_metrics import loading_file
         from notifier.profiles import choose
 
         profile = choose(settings)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event as Signal
@@ -11,7 +12,8 @@ from time import monotonic
 from notifier import topics
 from notifier.cli.supervisor.heartbeat import HEARTBEAT_INTERVAL_SECONDS, STEP_TIMEOUT_SECONDS, ThreadProgress
 from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
-from notifier.domain.errors import OUTAGES, LaneStopped
+from notifier.domain.delivery.slice_and_pool import Pool
+from notifier.domain.errors import OUTAGES, LaneStopped, QueueUnavailable
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
 from notifier.wiring.indexers_and_device_registry import build_activity_roll_up
 from notifier.wiring.shared_parts import System
@@ -93,6 +95,9 @@ def run(
     ]
     if interval := system.settings.roll_up_every:
         loops.append(loop("rollup", build_activity_roll_up(system).run, interval, LONG_STEP_TIMEOUT_SECONDS))
+    # The first call imports Celery and checks the URLs of the brokers. The pump is not ready before.
+    with suppress(QueueUnavailable):
+        system.ports.queue.depth(Pool.P0)
     threads = [Thread(target=loop_.run, name=loop_.name, daemon=True) for loop_ in loops]
     for thread in threads:
         thread.start()

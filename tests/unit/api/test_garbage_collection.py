@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+from notifier.api.background.garbage_collection import Counts, needs_full_collection
+
 CACHED = """
 import gc
 from threading import Event
@@ -63,7 +67,7 @@ def sleep(seconds):
 tune_garbage_collector(sleep)
 collections = gc.get_stats()[2]["collections"]
 kept = [[number] for number in range(3 * gc.get_freeze_count())]
-for _ in range(%d * gc.get_freeze_count()):
+for _ in range(2 * gc.get_freeze_count()):
     cycle = []
     cycle.append(cycle)
 minute.set()
@@ -85,8 +89,22 @@ def test_cycles_among_cached_objects_are_collected_hourly() -> None:
 
 
 def test_full_collection_runs_early_after_much_cyclic_garbage() -> None:
-    assert printed(GROWN % 2) == "1\n"
+    assert printed(GROWN) == "1\n"
 
 
-def test_filling_cache_causes_no_full_collection() -> None:
-    assert printed(GROWN % 0) == "0\n"
+LAST = Counts(frozen=300_000, freed=1_000)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "freed", "expected"),
+    [
+        pytest.param(900_000, 2_000, False, id="caches fill"),
+        pytest.param(900_000, 602_000, True, id="garbage of single requests"),
+        pytest.param(900_000, 600_000, False, id="less garbage than growth"),
+        pytest.param(590_000, 900_000, False, id="garbage, but little growth"),
+        pytest.param(1_300_001, 1_000, True, id="garbage of many requests at once"),
+        pytest.param(1_300_000, 1_000, False, id="growth at the limit"),
+    ],
+)
+def test_growth_or_garbage_needs_a_full_collection(frozen: int, freed: int, expected: bool) -> None:
+    assert needs_full_collection(LAST, Counts(frozen=frozen, freed=freed)) is expected

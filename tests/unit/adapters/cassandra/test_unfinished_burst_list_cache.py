@@ -1,4 +1,4 @@
-"""Remembered state of the open-burst list: few queries, and late entries found within a minute."""
+"""Cached scan of unfinished bursts: few queries, and late entries found within a minute."""
 
 from dataclasses import dataclass, field
 
