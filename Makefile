@@ -37,7 +37,7 @@ test: quick ## test every promise: format, lint, imports, tests and types; ALL=1
 	  $(PYTEST) $(if $(filter 1,$(ALL)),,-m "not prove and not thorough") --junit-xml=build/junit.xml; tests=$$?; \
 	  wait $$types; types=$$?; cat build/types.log; exit $$((tests | types))
 
-prove: setup ## run the long tests (an hour or more): more seeds, faults at every call, storms with faults, chaos scenarios on real engines
+prove: setup ## run the long tests (an hour or more): more seeds, faults at more calls, storms with faults, chaos scenarios on real engines
 	@mkdir -p build
 	@$(PYTEST) -m prove --junit-xml=build/prove.xml
 	@$(BIN)/python -m benchmarks chaos

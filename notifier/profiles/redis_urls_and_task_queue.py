@@ -139,7 +139,7 @@ def redis_broker_urls(url: str) -> Mapping[Pool, str]:
 class TaskQueue:
     """Celery queue that is created on first use. Thread-safe. The first use raises BadSetting for an invalid URL.
 
-    Importing Celery takes a quarter of a second, and most commands queue nothing. So no module imports it for them.
+    Importing Celery takes a quarter of a second, and most commands queue nothing.
     """
 
     def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
@@ -160,10 +160,10 @@ class TaskQueue:
                 self._queue.close()
 
     def _created(self) -> "CeleryQueue":
-        from notifier.adapters.celery.queue import CeleryQueue
-
         with self._lock:
             if self._queue is None:
+                from notifier.adapters.celery.queue import CeleryQueue
+
                 try:
                     self._queue = CeleryQueue(self._brokers, self._metrics)
                 except (KeyError, TypeError, ValueError):

@@ -230,6 +230,12 @@ def test_unreadable_push_credentials_start_nothing(run_refused: RefusedRun, tmp_
     assert not data.exists()
 
 
+def test_pump_with_invalid_broker_url_never_becomes_ready(folder: Path, run_refused: RefusedRun) -> None:
+    message = run_refused("pump", "--data", str(folder), env={"NOTIFIER_BROKERS_P0": "amqp://h//?heartbeat=secret"})
+    assert "NOTIFIER_BROKERS_P0" in message
+    assert "secret" not in message
+
+
 def test_unknown_tier_rule_starts_nothing(run_refused: RefusedRun, tmp_path: Path) -> None:
     data, env = tmp_path / "data", {"NOTIFIER_TIER_RULE": "nowhere.at_all:rule"}
     message = run_refused("up", "--port", "0", "--data", str(data), env=env)
